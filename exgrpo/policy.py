@@ -1,0 +1,138 @@
+"""The policy: a transformers model, its tokenizer, and one forward that gives what is needed.
+
+Sequences are kept as lists of token ids and turned into right-padded micro-batches only for the
+forward. Per-token results are flat: the response tokens of all sequences one after the other,
+with no padding left, so that no later line needs a mask.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from exgrpo.errors import UserError
+
+
+@dataclass(frozen=True)
+class TokenSequence:
+    """A prompt and a response as token ids; the response ends with the end token if it stopped."""
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+
+    def __len__(self) -> int:
+        return len(self.prompt_ids) + len(self.response_ids)
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Flat per-token results of a forward over response tokens, each of shape [tokens].
+
+    logprobs: log-probability of each token, nat. entropies: entropy of the full-vocabulary
+    distribution that it was drawn from, nat, without gradient unless asked for.
+    """
+
+    logprobs: Tensor
+    entropies: Tensor
+
+
+def load_policy(path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load model (float32, no dropout) and tokenizer from a folder or hub name."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"{path}: cannot load the model (settings.base.path): {first} Check the "
+            f"path; it may also be a hub name when the hub can be reached."
+        ) from error
+    model.eval()  # no dropout: the importance ratio must be 1 while the policy has not moved
+    return model, tokenizer
+
+
+def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Sixteen hex digits that name a tokenizer by its vocabulary."""
+    vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    return hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:16]
+
+
+def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Every token id that ends a response, from the generation config and the tokenizer."""
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    ids = configured if isinstance(configured, list) else [configured]
+    return sorted({i for i in [*ids, tokenizer.eos_token_id] if i is not None})
+
+
+def micro_batches(sequences: Sequence[TokenSequence], budget: int) -> Iterator[list[int]]:
+    """Indices of sequences of like length, at most `budget` padded tokens together.
+
+    Every sequence comes exactly once; one longer than the budget comes alone.
+    """
+    batch: list[int] = []
+    longest = 0
+    for index in sorted(range(len(sequences)), key=lambda i: (len(sequences[i]), i)):
+        longest = max(longest, len(sequences[index]))
+        if batch and longest * (len(batch) + 1) > budget:
+            yield batch
+            batch, longest = [], len(sequences[index])
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def score_tokens(
+    model: torch.nn.Module,
+    sequences: Sequence[TokenSequence],
+    temperature: float,
+    entropy_gradient: bool = False,
+) -> TokenScores:
+    """One forward: log-probabilities and entropies of all response tokens, flat, in order.
+
+    The alignment is fixed here and nowhere else: the logits at position t belong to the token at
+    position t + 1. The distribution is the one sampled from: logits / temperature.
+    """
+    device = next(model.parameters()).device
+    width = max(len(sequence) for sequence in sequences)
+    ids = torch.zeros(len(sequences), width, dtype=torch.long)
+    predicts = torch.zeros(len(sequences), width, dtype=torch.bool)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = torch.tensor(sequence.prompt_ids + sequence.response_ids)
+        predicts[row, len(sequence.prompt_ids) - 1 : len(sequence) - 1] = True
+    targets = torch.tensor([i for sequence in sequences for i in sequence.response_ids])
+    # No attention mask: padding is on the right, where a causal model never looks back from.
+    logits = model(input_ids=ids.to(device), use_cache=False).logits
+    log_softmax = torch.log_softmax(logits[predicts.to(device)].float() / temperature, dim=-1)
+    logprobs = log_softmax.gather(-1, targets.to(device)[:, None])[:, 0]
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+        entropies = entropy(log_softmax)
+    return TokenScores(logprobs, entropies)
+
+
+def entropy(log_softmax: Tensor) -> Tensor:
+    """Entropy in nat over the last axis; a token of probability 0 adds 0, in value and gradient."""
+    finite = log_softmax.masked_fill(log_softmax == -torch.inf, 0.0)
+    return -(log_softmax.exp() * finite).sum(-1)
+
+
+@torch.no_grad()
+def score_sequences(
+    model: torch.nn.Module, sequences: Sequence[TokenSequence], temperature: float, budget: int
+) -> list[TokenScores]:
+    """Scores of each sequence apart, in the given order, without gradient."""
+    scores: dict[int, TokenScores] = {}
+    for batch in micro_batches(sequences, budget):
+        flat = score_tokens(model, [sequences[index] for index in batch], temperature)
+        lengths = [len(sequences[index].response_ids) for index in batch]
+        parts = zip(flat.logprobs.split(lengths), flat.entropies.split(lengths), strict=True)
+        for index, (logprobs, entropies) in zip(batch, parts, strict=True):
+            scores[index] = TokenScores(logprobs, entropies)
+    return [scores[index] for index in range(len(sequences))]

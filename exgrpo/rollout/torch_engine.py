@@ -1,0 +1,141 @@
+"""Rollouts with the training model itself, in plain torch.
+
+A question is prefilled once and its cache shared by its n rollouts; the cache is preallocated;
+finished rows leave the batch as it shrinks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+
+from exgrpo.policy import entropy
+from exgrpo.rollout import Rollout, Sampling
+
+SHRINK_BELOW = 0.75  # copy the cache to the living rows when fewer than this share are left
+
+
+class PreallocatedLayer(DynamicLayer):
+    """Keys and values of one layer in a buffer of full length, so that no step copies them."""
+
+    def __init__(self, keys: Tensor, values: Tensor, room: int) -> None:
+        """Start with prefilled keys and values [rows, heads, length, size] and `room` more."""
+        super().__init__()
+        self.lazy_initialization(keys, values)
+        pad = (0, 0, 0, room)
+        self.buffers = [torch.nn.functional.pad(each, pad) for each in (keys, values)]
+        self.length = keys.shape[-2]
+        self._show()
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        end = self.length + key_states.shape[-2]
+        for buffer, states in zip(self.buffers, (key_states, value_states), strict=True):
+            buffer[:, :, self.length : end] = states
+        self.length = end
+        self._show()
+        return self.keys, self.values
+
+    def keep(self, rows: Tensor) -> None:
+        """Drop all rows but these."""
+        self.buffers = [buffer[rows] for buffer in self.buffers]
+        self._show()
+
+    def _show(self) -> None:
+        self.keys, self.values = (buffer[:, :, : self.length] for buffer in self.buffers)
+
+
+@torch.no_grad()
+def generate(
+    model: PreTrainedModel,
+    prompts: Sequence[list[int]],
+    n: int,
+    sampling: Sampling,
+    generator: torch.Generator,
+) -> list[list[Rollout]]:
+    """n rollouts of each prompt (token ids). The generator, on the CPU, decides every draw."""
+    device = next(model.parameters()).device
+    attention, logits, cache = _prefill(model, prompts, n, sampling.max_new_tokens)
+    positions = attention.sum(-1)
+    stops = torch.tensor(sampling.stop_ids, device=device)
+    rows = torch.arange(len(prompts) * n, device=device)  # which rollout each living row is
+    tokens, logprobs, entropies = (
+        torch.zeros(len(rows), sampling.max_new_tokens, dtype=dtype, device=device)
+        for dtype in (torch.long, torch.float32, torch.float32)
+    )
+    lengths = torch.full((len(rows),), sampling.max_new_tokens, device=device)
+    stopped = torch.zeros(len(rows), dtype=torch.bool, device=device)
+    for step in range(sampling.max_new_tokens):
+        log_softmax = torch.log_softmax(logits.float() / sampling.temperature, dim=-1)
+        drawn = _draw(log_softmax, generator)
+        tokens[rows, step] = drawn
+        logprobs[rows, step] = log_softmax.gather(-1, drawn[:, None])[:, 0]
+        entropies[rows, step] = entropy(log_softmax)
+        ends = torch.isin(drawn, stops) & ~stopped[rows]
+        lengths[rows[ends]] = step + 1
+        stopped[rows[ends]] = True
+        living = ~stopped[rows]
+        if step + 1 == sampling.max_new_tokens or not living.any():
+            break
+        if living.float().mean() < SHRINK_BELOW:
+            rows, drawn, positions, attention = (
+                each[living] for each in (rows, drawn, positions, attention)
+            )
+            for layer in cache.layers:
+                layer.keep(living)
+        attention = torch.cat([attention, attention.new_ones(len(rows), 1)], dim=-1)
+        logits = model(
+            input_ids=drawn[:, None],
+            attention_mask=attention,
+            position_ids=positions[:, None],
+            past_key_values=cache,
+        ).logits[:, -1]
+        positions = positions + 1
+    flat = [
+        Rollout(ids[:length], logs[:length], ents[:length], "stop" if stop else "length")
+        for ids, logs, ents, length, stop in zip(
+            tokens.tolist(),
+            logprobs.tolist(),
+            entropies.tolist(),
+            lengths.tolist(),
+            stopped.tolist(),
+            strict=True,
+        )
+    ]
+    return [flat[start : start + n] for start in range(0, len(flat), n)]
+
+
+def _prefill(
+    model: PreTrainedModel, prompts: Sequence[list[int]], n: int, room: int
+) -> tuple[Tensor, Tensor, DynamicCache]:
+    """One forward over the left-padded prompts; mask, last logits and cache, each n times a row."""
+    device = next(model.parameters()).device
+    width = max(len(prompt) for prompt in prompts)
+    ids = torch.zeros(len(prompts), width, dtype=torch.long)
+    attention = torch.zeros(len(prompts), width, dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        attention[row, width - len(prompt) :] = 1
+    ids, attention = ids.to(device), attention.to(device)
+    positions = (attention.cumsum(-1) - 1).clamp(min=0)
+    output = model(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=True)
+    cache = DynamicCache()
+    cache.layers = [
+        PreallocatedLayer(
+            layer.keys.repeat_interleave(n, 0), layer.values.repeat_interleave(n, 0), room
+        )
+        for layer in output.past_key_values.layers
+    ]
+    logits = output.logits[:, -1].repeat_interleave(n, 0)
+    return attention.repeat_interleave(n, 0), logits, cache
+
+
+def _draw(log_softmax: Tensor, generator: torch.Generator) -> Tensor:
+    """One token a row, by the Gumbel-max trick: exact, and one draw for the whole batch."""
+    uniform = torch.rand(log_softmax.shape, generator=generator, dtype=torch.float64)
+    gumbel = -torch.log(-torch.log(uniform.clamp(min=1e-300)))
+    return (log_softmax + gumbel.to(log_softmax.device, torch.float64)).argmax(-1)
