@@ -6,8 +6,11 @@ with no padding left, so that no later line needs a mask.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,17 +49,33 @@ class TokenScores:
 
 def load_policy(path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load model (float32, no dropout) and tokenizer from a folder or hub name."""
+    tokenizer = load_tokenizer(path)
+    model = _load(partial(AutoModelForCausalLM.from_pretrained, dtype=torch.float32), path)
+    model.eval()  # no dropout: the importance ratio must be 1 while the policy has not moved
+    return model, tokenizer
+
+
+def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a model folder or hub name."""
+    return _load(AutoTokenizer.from_pretrained, path)
+
+
+def _load(loader: Callable[[str], Any], path: str) -> Any:
+    """Call a transformers loader; UserError when the folder or the hub name gives nothing."""
+    names_hub = path.count("/") <= 1 and path[0] not in "./~" and not Path(path).exists()
+    if not names_hub and not (Path(path) / "config.json").is_file():
+        raise UserError(
+            f"{path}: no model here: the folder or its config.json is missing. Give a Hugging "
+            f"Face model folder or a hub name in the study's settings.base.path."
+        )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+        return loader(path)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise UserError(
-            f"{path}: cannot load the model (settings.base.path): {first} Check the "
-            f"path; it may also be a hub name when the hub can be reached."
+            f"{path}: cannot load the model that settings.base.path names: {first} Check the "
+            f"name; a hub name needs the hub within reach."
         ) from error
-    model.eval()  # no dropout: the importance ratio must be 1 while the policy has not moved
-    return model, tokenizer
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -65,11 +84,19 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
     return hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:16]
 
 
-def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+def fingerprint(model: PreTrainedModel) -> str:
+    """Sixteen hex digits over name, shape and sum of every weight: tells two base models apart."""
+    sums = [
+        (name, list(w.shape), w.double().sum().item()) for name, w in model.state_dict().items()
+    ]
+    return hashlib.sha256(repr(sums).encode()).hexdigest()[:16]
+
+
+def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """Every token id that ends a response, from the generation config and the tokenizer."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = configured if isinstance(configured, list) else [configured]
-    return sorted({i for i in [*ids, tokenizer.eos_token_id] if i is not None})
+    return tuple(sorted({i for i in [*ids, tokenizer.eos_token_id] if i is not None}))
 
 
 def micro_batches(sequences: Sequence[TokenSequence], budget: int) -> Iterator[list[int]]:

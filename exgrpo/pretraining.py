@@ -96,7 +96,10 @@ def _batch(
             text, rng, settings.wrong_step_rate, settings.shortcut_rate, settings.shortcut_knowledge
         )
         prompt = tokenizer(text).input_ids
-        answer = tokenizer(response, add_special_tokens=False).input_ids + [tokenizer.eos_token_id]
+        answer = [
+            *tokenizer(response, add_special_tokens=False).input_ids,
+            tokenizer.eos_token_id,
+        ]
         rows.append(torch.tensor(prompt + answer))
         labels.append(torch.tensor([-100] * len(prompt) + answer))
     pad = torch.nn.utils.rnn.pad_sequence

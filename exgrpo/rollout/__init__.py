@@ -1,8 +1,8 @@
 """Rollouts: K responses a question, behind one contract.
 
-An engine is a function `generate(model, prompts, n, sampling, generator) -> list of groups`, a
-group being the n rollouts of one prompt. Sampling is never truncated (no top-p, no top-k): the
-recorded log-probability is that of the distribution that the loss divides by.
+An engine is a function `generate(model, prompts, counts, sampling, generator)` that returns one
+list of rollouts a prompt, counts[i] of prompt i. Sampling is never truncated (no top-p, no
+top-k): the recorded log-probability is that of the distribution that the loss divides by.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,7 @@ A question is prefilled once and its cache shared by its n rollouts; the cache i
 finished rows leave the batch as it shrinks.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,16 +54,16 @@ class PreallocatedLayer(DynamicLayer):
 def generate(
     model: PreTrainedModel,
     prompts: Sequence[list[int]],
-    n: int,
+    counts: Sequence[int],
     sampling: Sampling,
     generator: torch.Generator,
 ) -> list[list[Rollout]]:
-    """n rollouts of each prompt (token ids). The generator, on the CPU, decides every draw."""
+    """counts[i] rollouts of prompt i (token ids). The generator, on the CPU, decides every draw."""
     device = next(model.parameters()).device
-    attention, logits, cache = _prefill(model, prompts, n, sampling.max_new_tokens)
+    attention, logits, cache = _prefill(model, prompts, counts, sampling.max_new_tokens)
     positions = attention.sum(-1)
     stops = torch.tensor(sampling.stop_ids, device=device)
-    rows = torch.arange(len(prompts) * n, device=device)  # which rollout each living row is
+    rows = torch.arange(sum(counts), device=device)  # which rollout each living row is
     tokens, logprobs, entropies = (
         torch.zeros(len(rows), sampling.max_new_tokens, dtype=dtype, device=device)
         for dtype in (torch.long, torch.float32, torch.float32)
@@ -75,9 +76,9 @@ def generate(
         tokens[rows, step] = drawn
         logprobs[rows, step] = log_softmax.gather(-1, drawn[:, None])[:, 0]
         entropies[rows, step] = entropy(log_softmax)
-        ends = torch.isin(drawn, stops) & ~stopped[rows]
-        lengths[rows[ends]] = step + 1
-        stopped[rows[ends]] = True
+        just_stopped = torch.isin(drawn, stops) & ~stopped[rows]
+        lengths[rows[just_stopped]] = step + 1
+        stopped[rows[just_stopped]] = True
         living = ~stopped[rows]
         if step + 1 == sampling.max_new_tokens or not living.any():
             break
@@ -106,13 +107,14 @@ def generate(
             strict=True,
         )
     ]
-    return [flat[start : start + n] for start in range(0, len(flat), n)]
+    ends = list(itertools.accumulate(counts))
+    return [flat[end - count : end] for end, count in zip(ends, counts, strict=True)]
 
 
 def _prefill(
-    model: PreTrainedModel, prompts: Sequence[list[int]], n: int, room: int
+    model: PreTrainedModel, prompts: Sequence[list[int]], counts: Sequence[int], room: int
 ) -> tuple[Tensor, Tensor, DynamicCache]:
-    """One forward over the left-padded prompts; mask, last logits and cache, each n times a row."""
+    """One forward over the left-padded prompts; mask, last logits, cache, one row a rollout."""
     device = next(model.parameters()).device
     width = max(len(prompt) for prompt in prompts)
     ids = torch.zeros(len(prompts), width, dtype=torch.long)
@@ -123,15 +125,13 @@ def _prefill(
     ids, attention = ids.to(device), attention.to(device)
     positions = (attention.cumsum(-1) - 1).clamp(min=0)
     output = model(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=True)
+    of = torch.arange(len(prompts)).repeat_interleave(torch.tensor(counts)).to(device)
     cache = DynamicCache()
     cache.layers = [
-        PreallocatedLayer(
-            layer.keys.repeat_interleave(n, 0), layer.values.repeat_interleave(n, 0), room
-        )
+        PreallocatedLayer(layer.keys[of], layer.values[of], room)
         for layer in output.past_key_values.layers
     ]
-    logits = output.logits[:, -1].repeat_interleave(n, 0)
-    return attention.repeat_interleave(n, 0), logits, cache
+    return attention[of], output.logits[of, -1], cache
 
 
 def _draw(log_softmax: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,80 @@
+"""A step's batch: which questions, which of them from the buffer, and one row a trajectory."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from exgrpo.experience import Candidate, Draw
+from exgrpo.grading import Verdict
+from exgrpo.policy import TokenSequence
+from exgrpo.questions import Question
+
+
+def derived_seed(seed: int, purpose: str, step: int) -> int:
+    """A seed for one purpose at one step, so that a resume needs no generator state."""
+    digest = hashlib.sha256(f"{seed}/{purpose}/{step}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def numpy_generator(seed: int, purpose: str, step: int) -> np.random.Generator:
+    return np.random.default_rng(derived_seed(seed, purpose, step))
+
+
+def torch_generator(seed: int, purpose: str, step: int) -> torch.Generator:
+    return torch.Generator().manual_seed(derived_seed(seed, purpose, step))
+
+
+def fresh_questions(
+    questions: Sequence[Question], cursor: int, count: int, seed: int
+) -> list[Question]:
+    """The next `count` questions of the shuffled stream; every epoch has a shuffle of its own."""
+    size = len(questions)
+    drawn = []
+    for position in range(cursor, cursor + count):
+        epoch, place = divmod(position, size)
+        if place == 0 or position == cursor:
+            order = numpy_generator(seed, "shuffle", epoch).permutation(size)
+        drawn.append(questions[order[place]])
+    return drawn
+
+
+@dataclass(frozen=True)
+class Group:
+    """A question in the batch. draw: it came from the buffer. candidates: its stored trajectories,
+    in the arm's order, the first of which is replayed; empty when none is."""
+
+    question: Question
+    prompt_ids: list[int]
+    draw: Draw | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trajectory of the batch. Per-token lists have one value a response token.
+
+    entropies: under the policy at this step. behaviour_logprobs: under the policy that sampled it.
+    source, birth_step: where a replayed trajectory comes from; a fresh one is born now.
+    """
+
+    id: str
+    group: int
+    slot: int
+    question: Question
+    sequence: TokenSequence
+    behaviour_logprobs: list[float]
+    nll: float
+    entropies: list[float]
+    finish: str
+    response: str
+    source: str | None
+    birth_step: int
+    verdict: Verdict
+    advantage: float = 0.0
+
+    @property
+    def replayed(self) -> bool:
+        return self.source is not None

@@ -1,0 +1,69 @@
+"""Evaluation: several samples a question, every sample a row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from exgrpo.grading import Grader
+from exgrpo.markers import mark
+from exgrpo.policy import stop_ids
+from exgrpo.questions import Question
+from exgrpo.rollout import Sampling
+from exgrpo.rollout.torch_engine import generate
+from exgrpo.settings import Evaluation
+
+CHUNK = 256  # sequences sampled together
+
+
+def evaluate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[Question],
+    samples: int,
+    settings: Evaluation,
+    grader: Grader,
+    generator: torch.Generator,
+    **key: Any,
+) -> list[dict[str, Any]]:
+    """Rows of the table `evaluations`, `samples` a question; `key` gives run, step, benchmark."""
+    sampling = Sampling(settings.temperature, settings.max_new_tokens, stop_ids(model, tokenizer))
+    rows: list[dict[str, Any]] = []
+    size = max(1, CHUNK // samples)
+    for start in range(0, len(questions), size):
+        chunk = questions[start : start + size]
+        prompts = [tokenizer(question.text).input_ids for question in chunk]
+        groups = generate(model, prompts, [samples] * len(chunk), sampling, generator)
+        asked = [question for question in chunk for _ in range(samples)]
+        rollouts = [rollout for group in groups for rollout in group]
+        responses = tokenizer.batch_decode(
+            [rollout.token_ids for rollout in rollouts], skip_special_tokens=True
+        )
+        verdicts = grader.grade_all(
+            [(question.gold, text) for question, text in zip(asked, responses, strict=True)]
+        )
+        for index, (question, rollout, response, verdict) in enumerate(
+            zip(asked, rollouts, responses, verdicts, strict=True)
+        ):
+            markers = mark(question.source, question.text, response)
+            rows.append(
+                {
+                    **key,
+                    "question": question.id,
+                    "sample": index % samples,
+                    "level": question.level,
+                    "temperature": settings.temperature,
+                    "response": response,
+                    "length": len(rollout.token_ids),
+                    "finish": rollout.finish,
+                    "extracted": verdict.extracted,
+                    "correct": verdict.correct,
+                    "mean_entropy": rollout.mean_entropy,
+                    "nll": rollout.nll,
+                    "shortcut": markers.shortcut,
+                    "step_errors": markers.step_errors,
+                    "chain_valid": markers.chain_valid,
+                }
+            )
+    return rows

@@ -1,0 +1,79 @@
+"""Stage: sample the test questions with a trained run or the base model."""
+
+import shutil
+import time
+from pathlib import Path
+
+import torch
+
+from exgrpo import questions, step_records
+from exgrpo.batch import torch_generator
+from exgrpo.evaluation import evaluate
+from exgrpo.grading import Grader
+from exgrpo.policy import load_policy, tokenizer_hash
+from exgrpo.records import Recorder
+from exgrpo.settings import Study
+from pipeline.files import (
+    base_path,
+    evaluation_folder,
+    mark_done,
+    question_file,
+    run_folder,
+    run_settings,
+    write_json,
+)
+from pipeline.provenance import now, run_row
+
+BENCHMARKS = ("test_id", "test_ood")
+
+
+def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
+    """Evaluate a run's final checkpoint, or the base model, on both test sets; every sample kept.
+
+    All runs of a study sample with the same generator seed, so they differ by their policy alone.
+    """
+    torch.set_num_threads(threads)
+    is_base = run == study.base_run
+    settings = study.any_run if is_base else run_settings(study, run)
+    model, tokenizer = load_policy(
+        base_path(study, results) if is_base else str(run_folder(study, run, results) / "final")
+    )
+    folder = evaluation_folder(study, run, results)
+    shutil.rmtree(folder, ignore_errors=True)
+    recorder = Recorder(folder / "log")
+    began = time.monotonic()
+    scores = {}
+    with Grader() as grader:
+        for benchmark in BENCHMARKS:
+            rows = evaluate(
+                model,
+                tokenizer,
+                questions.load(question_file(study, benchmark, results)),
+                settings.evaluation.test_samples,
+                settings.evaluation,
+                grader,
+                torch_generator(0, benchmark, 0),
+                run=run,
+                step=0 if is_base else settings.training.steps,
+                benchmark=benchmark,
+            )
+            recorder.add("evaluations", rows)
+            scores[benchmark] = sum(bool(row["correct"]) for row in rows) / len(rows)
+    if is_base:
+        recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
+        row = run_row(study, run, None, results) | {
+            "tokenizer": tokenizer_hash(tokenizer),
+            "status": "done",
+            "finished": now(),
+            "steps": 0,
+            "seconds": 0.0,
+            "attempts": 1,
+        }
+        write_json(folder / "run.json", row)
+    recorder.flush(0, settings.training.steps)
+    mark_done(folder, run=run, **scores)
+    print(
+        f"{run:<28} evaluated in {time.monotonic() - began:.0f} s: "
+        + ", ".join(f"{name} {score:.3f}" for name, score in scores.items()),
+        flush=True,
+    )

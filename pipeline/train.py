@@ -1,0 +1,119 @@
+"""Stage: train one run, from its last checkpoint if there is one."""
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from exgrpo import questions
+from exgrpo.checkpoint import Progress
+from exgrpo.errors import UserError
+from exgrpo.policy import load_tokenizer, tokenizer_hash
+from exgrpo.records import Recorder
+from exgrpo.settings import RunSettings, Study
+from exgrpo.trainer import train
+from pipeline.files import (
+    base_path,
+    mark_done,
+    question_file,
+    run_folder,
+    run_settings,
+    write_json,
+)
+from pipeline.provenance import now, run_row
+
+PROGRESS_SECONDS = 10.0
+
+
+def train_run(study: Study, run: str, results: Path, threads: int) -> None:
+    """Train a run of the study; leaves its log, `final/`, `run.json` and, last, `done.json`."""
+    torch.set_num_threads(threads)
+    settings = run_settings(study, run)
+    folder = run_folder(study, run, results)
+    with _only_process(folder):
+        write_json(folder / "settings.json", settings.model_dump(mode="json"))
+        row = _open_row(study, run, settings, folder, results)
+
+        def heartbeat(progress: Progress, recorder: Recorder) -> None:
+            _reach(row, progress, recorder)
+            write_json(folder / "run.json", row)
+
+        progress, recorder = train(
+            settings,
+            base_path(study, results),
+            questions.load(question_file(study, "train", results)),
+            questions.load(question_file(study, "validation", results)),
+            folder,
+            report=ProgressLine(settings),
+            heartbeat=heartbeat,
+        )
+        _reach(row, progress, recorder)
+        write_json(folder / "run.json", row | {"status": "done", "finished": now()})
+        mark_done(folder, run=run, steps=progress.step, attempts=recorder.attempt)
+
+
+def _open_row(
+    study: Study, run: str, settings: RunSettings, folder: Path, results: Path
+) -> dict[str, Any]:
+    """The row of table `runs`; a resumed run keeps when it was first started."""
+    row = run_row(study, run, settings, results)
+    row["tokenizer"] = tokenizer_hash(load_tokenizer(base_path(study, results)))
+    before = folder / "run.json"
+    if before.exists():
+        row["started"] = json.loads(before.read_text())["started"]
+    write_json(before, row)
+    return row
+
+
+def _reach(row: dict[str, Any], progress: Progress, recorder: Recorder) -> None:
+    row |= {
+        "steps": progress.step,
+        "seconds": progress.seconds,
+        "attempts": recorder.attempt,
+    }
+
+
+@contextmanager
+def _only_process(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the system frees it even when the process is killed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"{folder}: another process is training this run. Wait for it or end it."
+            ) from error
+        yield
+
+
+class ProgressLine:
+    """Prints one line a run every few seconds: step, reward, tokens/s, time left."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        self.name = f"{settings.arm}-s{settings.seed}"
+        self.steps = settings.training.steps
+        self.began = self.printed = time.monotonic()
+        self.done = self.tokens = 0
+
+    def __call__(self, metrics: dict[str, Any]) -> None:
+        now_ = time.monotonic()
+        self.done += 1
+        self.tokens += metrics["sampled_tokens"]
+        step, last = metrics["step"], metrics["step"] == self.steps
+        if now_ - self.printed < PROGRESS_SECONDS and not last and self.done > 1:
+            return
+        self.printed = now_
+        elapsed = now_ - self.began
+        left = elapsed / self.done * (self.steps - step)
+        print(
+            f"{self.name:<28} step {step:>4}/{self.steps}  reward {metrics['reward']:.3f}  "
+            f"replayed {metrics['experiential_groups'] if metrics['replay_on'] else 0:>2}  "
+            f"{self.tokens / elapsed:>6,.0f} tokens/s  ETA {left // 60:.0f}:{left % 60:02.0f}",
+            flush=True,
+        )
