@@ -80,6 +80,8 @@ class ReplayBuffer:
             self.stored.pop(question, None)
             self.retired.add(question)
             return [Event(question, "retired", bucket_before=before)]
+        if before is None and not right:
+            return []  # every success was cut off at the length limit: nothing to replay
         events = []
         if before != successes:
             name = "entered" if before is None else "moved"

@@ -25,6 +25,7 @@ from exgrpo.errors import UserError
 from exgrpo.tables import SCHEMA_VERSION, TABLES
 
 MANIFEST = "manifest.jsonl"
+FROM_THE_START = -1  # before step 0, which holds what is known of the base model
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def _sha256(path: Path) -> str:
 class Recorder:
     """Collects the rows of a run and writes them as parts; one attempt of one log folder."""
 
-    def __init__(self, log: Path, resumed_from: int = 0) -> None:
-        """Open a new attempt that continues after step `resumed_from` (0: from the start)."""
+    def __init__(self, log: Path, resumed_from: int = FROM_THE_START) -> None:
+        """Open a new attempt that goes on after step `resumed_from`, or from the start."""
         self.log = log
         log.mkdir(parents=True, exist_ok=True)
         self._end_torn_line()

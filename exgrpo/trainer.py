@@ -39,7 +39,7 @@ from exgrpo.grading import Grader
 from exgrpo.objective import group_advantages
 from exgrpo.policy import TokenScores, fingerprint, load_policy, score_sequences, stop_ids
 from exgrpo.questions import Question
-from exgrpo.records import Recorder
+from exgrpo.records import FROM_THE_START, Recorder
 from exgrpo.rollout import Sampling
 from exgrpo.rollout.torch_engine import generate
 from exgrpo.settings import RunSettings
@@ -98,7 +98,7 @@ def train(
         accelerator.unwrap_model(model).load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
         progress = Progress.from_state(saved["progress"])
-    recorder = Recorder(folder / "log", resumed_from=progress.step)
+    recorder = Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START)
     with Grader() as grader:
         trainer = Trainer(
             settings,
@@ -112,7 +112,7 @@ def train(
             grader,
             recorder,
         )
-        if progress.step == 0:
+        if not saved:
             recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
             _validate(trainer, progress)
             recorder.flush(0, 0)

@@ -1,0 +1,225 @@
+"""Verdicts: is a response right? Exact text first, math-verify in guarded workers for the rest.
+
+Kinds of task: `boxed` (a box is graded), `mcq` (the box holds a letter), `think` (the box after
+the last `</think>`), `prose` (the box, or the answer that the text states).
+
+A verdict is None, never 0 or 1, when the grader itself failed. An answer that cannot be decided
+inside the limits of a worker is wrong: the grader did its work, the answer is at fault.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from exgrpo import answers
+from exgrpo.errors import UserError
+
+KINDS = ("boxed", "mcq", "think", "prose")
+_START_LIMIT = 120.0  # seconds for a worker to load sympy on a busy machine
+_SERVICE_LIFE = 1000  # comparisons after which a worker is replaced, so that caches never pile up
+_UNREADABLE = {"none", "null", "nan", "n/a", "see figure", "see solution"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A graded response.
+
+    correct: None when the grader failed; extracted: the answer as written, None if none was
+    found; format_ok: an answer could be read; reason: what decided, for a reader.
+    """
+
+    correct: bool | None
+    extracted: str | None
+    format_ok: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A response that exact text did not settle: two answers in normal form to be compared."""
+
+    gold: str
+    answer: str
+    extracted: str
+
+
+def check_gold(gold: object, where: str) -> str:
+    """The gold as text. UserError naming `where` (file and row) when it cannot be graded against.
+
+    Numbers become text; empty, null and "see figure" golds are refused.
+    """
+    if isinstance(gold, (int, float)) and not isinstance(gold, bool):
+        gold = str(gold)
+    if not isinstance(gold, str) or not gold.strip() or gold.strip().lower() in _UNREADABLE:
+        raise UserError(
+            f"{where}: the gold is {gold!r}: no answer can be graded against it. "
+            f"Write the right answer as text, or remove the row."
+        )
+    return gold
+
+
+def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
+    """Grade in this process. No limits: for trusted responses; use `Grader` for a model's."""
+    found = _settle(gold, response, kind)
+    if isinstance(found, Verdict):
+        return found
+    from exgrpo import algebra  # loads sympy, which exact answers never need
+
+    return _verdict(found, *algebra.compare(found.gold, found.answer))
+
+
+def _settle(gold: str, response: str, kind: str) -> Verdict | _Open:
+    """Everything that exact text can settle; the comparison still open otherwise."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    if kind == "think":
+        if "</think>" not in response:
+            return Verdict(False, None, False, "no closing think tag")
+        response = response.rpartition("</think>")[2]
+    letter = kind == "mcq" or (kind == "prose" and answers.choice(gold) == gold.strip())
+    extracted = answers.last_box(response)
+    if extracted is None and kind == "prose":
+        extracted = answers.stated_answer(response, letter)
+    if extracted is None:
+        return Verdict(False, None, False, "no answer")
+    if letter:
+        chosen = answers.choice(extracted)
+        return Verdict(chosen == answers.choice(gold), extracted, chosen is not None, "choice")
+    if gold.strip() == extracted:
+        return Verdict(True, extracted, True, "same text")
+    try:
+        pair = _Open(answers.tidy(gold), answers.tidy(extracted), extracted)
+        equal = answers.equal(pair.gold, pair.answer, answers.exact)
+    except RecursionError:
+        return Verdict(False, extracted, True, "nested too deep")
+    return pair if equal is None else _verdict(pair, equal, "exact")
+
+
+def _verdict(pair: _Open, correct: bool | None, reason: str) -> Verdict:
+    return Verdict(correct, pair.extracted, True, reason)
+
+
+class _Worker:
+    """One worker process: compares one pair at a time under limits of time and memory."""
+
+    def __init__(self, time_limit: float, memory_limit: int) -> None:
+        # The worker counts processor time, so that a busy machine changes no verdict; this wall
+        # time is only for a worker that does not run at all.
+        self._wall_limit = 6 * time_limit + 5
+        self._served = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "exgrpo.grading_worker", str(time_limit), str(memory_limit)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            start_new_session=True,  # Ctrl-C is for us to handle; a worker ends with its input
+        )
+
+    def compare(self, pair: _Open) -> Verdict:
+        if self._served == 0 and self._reply(_START_LIMIT) is None:
+            return _verdict(pair, None, "grader failed: a worker did not start")
+        self._served += 1
+        try:
+            assert self.process.stdin is not None
+            self.process.stdin.write(json.dumps([pair.gold, pair.answer]).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            return _verdict(pair, None, "grader failed: a worker was gone")
+        reply = self._reply(self._wall_limit)
+        if reply is not None:
+            return _verdict(pair, *reply)
+        code = self.process.wait()
+        if code == -signal.SIGPROF or self._timed_out:
+            return _verdict(pair, False, "time limit")
+        return _verdict(pair, None, f"grader failed: a worker ended with code {code}")
+
+    @property
+    def usable(self) -> bool:
+        return self.process.poll() is None and self._served < _SERVICE_LIFE
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def _reply(self, limit: float) -> tuple[bool, str] | None:
+        """The next line of the worker; None when it dies or `limit` seconds of wall time pass."""
+        self._timed_out = False
+        timer = threading.Timer(limit, self._time_out)
+        timer.daemon = True
+        timer.start()
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        timer.cancel()
+        return tuple(json.loads(line)) if line.endswith(b"\n") else None
+
+    def _time_out(self) -> None:
+        self._timed_out = True
+        self.process.kill()
+
+
+class Grader:
+    """Grades many responses; `with Grader() as grader: grader.grade_all(items, "boxed")`.
+
+    Workers start when the first response needs one. One that hangs (`time_limit`, seconds of
+    processor time an answer), takes more than `memory_limit` bytes or dies is replaced. Usable
+    from any thread, one call at a time.
+    """
+
+    def __init__(
+        self, workers: int = 2, time_limit: float = 5.0, memory_limit: int = 2 << 30
+    ) -> None:
+        self._count = workers
+        self._limits = (time_limit, memory_limit)
+        self._workers: list[_Worker] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "Grader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+    def grade_all(self, items: Sequence[tuple[str, str]], kind: str = "boxed") -> list[Verdict]:
+        """Verdicts on (gold, response) pairs, in their order."""
+        settled = [_settle(gold, response, kind) for gold, response in items]
+        pairs = {(s.gold, s.answer): s for s in settled if isinstance(s, _Open)}
+        with self._lock:
+            compared = dict(zip(pairs, self._compare_all(list(pairs.values())), strict=True))
+        return [
+            replace(compared[s.gold, s.answer], extracted=s.extracted)
+            if isinstance(s, _Open)
+            else s
+            for s in settled
+        ]
+
+    def _compare_all(self, pairs: list[_Open]) -> list[Verdict]:
+        if not pairs:
+            return []
+        while len(self._workers) < self._count:
+            self._workers.append(_Worker(*self._limits))
+        free = queue.SimpleQueue[int]()
+        for index in range(self._count):
+            free.put(index)
+
+        def compare(pair: _Open) -> Verdict:
+            index = free.get()
+            try:
+                return self._workers[index].compare(pair)
+            finally:
+                if not self._workers[index].usable:
+                    self._workers[index].stop()
+                    self._workers[index] = _Worker(*self._limits)
+                free.put(index)
+
+        with ThreadPoolExecutor(self._count) as pool:
+            return list(pool.map(compare, pairs))

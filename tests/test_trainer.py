@@ -1,0 +1,322 @@
+"""The whole training path: replay goes through it, off is off, and a resume changes nothing."""
+
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from polars.testing import assert_frame_equal
+from safetensors.torch import load_file
+
+from exgrpo import checkpoint, questions
+from exgrpo.batch import fresh_questions
+from exgrpo.errors import UserError
+from exgrpo.objective import shape
+from exgrpo.records import check_part, live_parts
+from exgrpo.settings import Questions, RunSettings
+from exgrpo.trainer import train
+
+QUESTIONS = Questions(train=10, validation=4, test_id=1, test_ood=1, max_level=2, max_ood_level=3)
+
+
+def settings(**sections: dict[str, Any]) -> RunSettings:
+    """Six steps of four questions with four rollouts each, replay from the start."""
+    values: dict[str, Any] = {
+        "questions": QUESTIONS.model_dump(),
+        "rollout": {"group_size": 4, "max_new_tokens": 20},
+        "batch": {"questions": 4, "micro_batch_tokens": 200},
+        "experience": {"replay": "trajectory", "start": 0.0},
+        "objective": {"clip_after_start": False},
+        "optimiser": {"learning_rate": 1e-3},
+        "training": {"steps": 6, "checkpoint_every": 2},
+        "evaluation": {"every": 3, "validation_samples": 2, "max_new_tokens": 20},
+    }
+    for name, section in sections.items():
+        values[name] = {**values[name], **section} if name in values else section
+    return RunSettings.model_validate({"study": "test", "arm": "arm", "seed": 0, **values})
+
+
+def run(
+    folder: Path,
+    base: str,
+    of: RunSettings,
+    report: Callable[[dict[str, Any]], None] = lambda metrics: None,
+) -> None:
+    splits = questions.make_splits(of.questions)
+    train(
+        of, base, splits["train"], splits["validation"], folder, report, lambda progress, log: None
+    )
+
+
+def final_weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "final/model.safetensors")
+
+
+def read(folder: Path, table: str) -> pl.DataFrame:
+    """All live rows of a table, without what the clock or the run's name decides."""
+    log = folder / "log"
+    parts = [check_part(log, part) for part in live_parts(log) if part.table == table]
+    frame = pl.concat([pl.read_parquet(part) for part in parts])
+    clock = [name for name in frame.columns if name.endswith("seconds")]
+    return frame.drop(clock)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, base_folder: str) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    run(folder, base_folder, settings())
+    return folder
+
+
+def test_every_trajectory_of_every_step_is_logged_once(finished: Path) -> None:
+    rows = read(finished, "trajectories")
+    assert rows.height == 6 * 4 * 4
+    assert rows["trajectory"].n_unique() == rows.height
+    assert rows.group_by("step").len()["len"].to_list() == [16] * 6
+    tokens = read(finished, "tokens").join(rows, on="trajectory")
+    for column in ("token_ids", "behaviour_logprobs", "logprobs", "entropies"):
+        assert (tokens[column].list.len() == tokens["length"]).all()
+    assert (tokens["entropies"].list.mean() - tokens["mean_entropy"]).abs().max() < 1e-6
+
+
+def test_nothing_is_replayed_in_the_first_step_and_then_up_to_half(finished: Path) -> None:
+    steps = read(finished, "steps")
+    assert steps["replay_on"].to_list() == [False] + [True] * 5
+    assert steps["experiential_groups"][0] == steps["experiential_groups"][1] == 0
+    assert steps["experiential_groups"].max() == 2
+    assert (steps["groups"] == 4).all()
+
+
+def test_a_replayed_row_is_the_source_with_its_recorded_log_probabilities(finished: Path) -> None:
+    rows = read(finished, "trajectories")
+    tokens = read(finished, "tokens")
+    replayed = rows.filter("replayed")
+    assert replayed.height > 0
+    assert (replayed["slot"] == 0).all()
+    assert replayed["correct"].all()
+    source = replayed.join(rows, left_on="source", right_on="trajectory", suffix="_source")
+    assert source.height == replayed.height
+    assert (source["question"] == source["question_source"]).all()
+    assert (source["birth_step"] == source["step_source"]).all()
+    assert (source["birth_step"] < source["step"]).all()
+    pairs = replayed.select("trajectory", "source").join(tokens, on="trajectory")
+    pairs = pairs.join(tokens, left_on="source", right_on="trajectory", suffix="_source")
+    assert (pairs["token_ids"] == pairs["token_ids_source"]).all()
+    assert (pairs["behaviour_logprobs"] == pairs["behaviour_logprobs_source"]).all()
+    moved = (replayed["ratio_mean"] - 1).abs()
+    assert (moved > 1e-6).all(), "the policy has moved since, so the ratio must not be 1"
+    by_token = replayed.join(tokens, on="trajectory").select(
+        "ratio_mean",
+        "weight_mean",
+        logs=pl.concat_list("logprobs"),
+        behaviour=pl.concat_list("behaviour_logprobs"),
+    )
+    for row in by_token.iter_rows(named=True):
+        ratios = (torch.tensor(row["logs"]) - torch.tensor(row["behaviour"])).exp()
+        assert row["ratio_mean"] == pytest.approx(ratios.mean().item(), rel=1e-5)
+        assert row["weight_mean"] == pytest.approx(shape(ratios, 0.1).mean().item(), rel=1e-5)
+
+
+def test_ratio_is_1_for_fresh_rows_of_the_first_update(finished: Path) -> None:
+    rows = read(finished, "trajectories").filter(~pl.col("replayed"))
+    first, second = (rows.filter(pl.col("group") % 2 == part) for part in (0, 1))
+    for column in ("ratio_min", "ratio_max"):
+        assert (first[column] - 1).abs().max() < 1e-5
+    assert (second["ratio_max"] - 1).abs().max() > 1e-5, "the second update is off-policy by one"
+
+
+def test_advantages_and_buckets_follow_from_the_logged_rewards(finished: Path) -> None:
+    rows = read(finished, "trajectories")
+    for _, group in rows.group_by(["step", "group"]):
+        rewards = group["correct"].cast(pl.Float64)
+        assert (group["advantage"] - (rewards - rewards.mean())).abs().max() < 1e-6
+        k = int(rewards.sum())
+        assert group["group_successes"].to_list() == [k] * 4
+        assert group["bucket"].to_list() == [k if 0 < k < 4 else None] * 4
+
+
+def test_every_step_metric_equals_the_value_from_the_rows(finished: Path) -> None:
+    rows = read(finished, "trajectories")
+    steps = read(finished, "steps")
+    fresh = rows.filter(~pl.col("replayed"))
+    by_step = fresh.group_by("step").agg(
+        reward=pl.col("correct").mean(),
+        length=pl.col("length").mean(),
+        sampled_tokens=pl.col("length").sum(),
+        entropy=pl.col("summed_entropy").sum() / pl.col("length").sum(),
+        truncated_share=(pl.col("finish") == "length").mean(),
+    )
+    signal = (
+        rows.filter(pl.col("advantage") != 0)
+        .group_by("step")
+        .agg(signal_groups=pl.col("group").n_unique().cast(pl.Int64))
+    )
+    expected = (
+        steps.select("step")
+        .join(by_step, on="step")
+        .join(signal, on="step", how="left")
+        .sort("step")
+    )
+    assert_frame_equal(
+        steps.select(expected.columns),
+        expected.with_columns(pl.col("signal_groups").fill_null(0)),
+        check_dtypes=False,
+        abs_tol=1e-6,
+    )
+
+
+def test_candidates_are_ranked_and_the_first_is_replayed(finished: Path) -> None:
+    candidates = read(finished, "candidates")
+    replayed = read(finished, "trajectories").filter("replayed")
+    chosen = candidates.filter("chosen")
+    assert sorted(chosen["source"]) == sorted(replayed["source"])
+    lowest = candidates.group_by(["step", "group"]).agg(pl.col("mean_entropy").min())
+    joined = chosen.join(lowest, on=["step", "group"], suffix="_lowest")
+    assert (joined["mean_entropy"] == joined["mean_entropy_lowest"]).all()
+    same = chosen.join(replayed, on=["step", "group"], suffix="_row")
+    assert (same["mean_entropy"] - same["mean_entropy_row"]).abs().max() < 1e-6
+
+
+def test_experience_events_add_up_to_the_buffer(finished: Path) -> None:
+    events = read(finished, "experience")
+    steps = read(finished, "steps")
+    for step in steps.iter_rows(named=True):
+        so_far = events.filter(pl.col("step") <= step["step"])
+        count = dict(so_far["event"].value_counts().iter_rows())
+        left = so_far.filter((pl.col("event") == "retired") & pl.col("bucket_before").is_not_null())
+        assert step["buffer_questions"] == count.get("entered", 0) - left.height
+        assert step["buffer_questions"] == sum(step["bucket_sizes"])
+        assert step["retired_questions"] == count.get("retired", 0)
+
+
+def test_question_replay_draws_the_same_way_but_replays_nothing(
+    base_folder: str, tmp_path: Path
+) -> None:
+    run(tmp_path, base_folder, settings(experience={"replay": "question"}))
+    rows = read(tmp_path, "trajectories")
+    assert rows["experiential"].any()
+    assert not rows["replayed"].any()
+    assert (rows.group_by(["step", "group"]).len()["len"] == 4).all()
+    assert not any(part.table == "candidates" for part in live_parts(tmp_path / "log"))
+
+
+def test_replay_share_zero_is_bit_equal_to_the_baseline(base_folder: str, tmp_path: Path) -> None:
+    off = settings(experience={"replay": "none"})
+    zero = settings(experience={"replay": "trajectory", "share": 0.0})
+    for name, each in (("off", off), ("zero", zero)):
+        run(tmp_path / name, base_folder, each)
+    left, right = (final_weights(tmp_path / name) for name in ("off", "zero"))
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[key], right[key]) for key in left)
+    columns = ["step", "group", "slot", "question", "response", "advantage", "ratio_mean"]
+    assert_frame_equal(
+        read(tmp_path / "off", "trajectories")[columns],
+        read(tmp_path / "zero", "trajectories")[columns],
+    )
+
+
+class KilledError(Exception):
+    """Stands for a kill: the process is gone between two steps."""
+
+
+@pytest.mark.parametrize("last_step", [1, 2, 3, 4, 5])
+def test_a_resume_is_bit_equal_to_no_interruption(
+    base_folder: str, finished: Path, tmp_path: Path, last_step: int
+) -> None:
+    def kill(metrics: dict[str, Any]) -> None:
+        if metrics["step"] == last_step + 1:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(tmp_path, base_folder, settings(), kill)
+    seen: list[int] = []
+    run(tmp_path, base_folder, settings(), lambda metrics: seen.append(metrics["step"]))
+    assert seen == list(range(last_step - last_step % 2 + 1, 7))
+    for table in ("trajectories", "tokens", "steps", "candidates", "experience", "evaluations"):
+        assert_frame_equal(read(tmp_path, table), read(finished, table), check_exact=True)
+    left, right = final_weights(tmp_path), final_weights(finished)
+    assert all(torch.equal(left[key], right[key]) for key in left)
+
+
+def test_micro_batches_change_no_gradient(base_folder: str, tmp_path: Path) -> None:
+    one_step = {"steps": 1, "checkpoint_every": 1}
+    weights = []
+    for budget in (1, 60, 100_000):
+        folder = tmp_path / str(budget)
+        run(folder, base_folder, settings(
+            batch={"micro_batch_tokens": budget}, training=one_step,
+            optimiser={"learning_rate": 1e-4},
+        ))  # fmt: skip
+        weights.append(final_weights(folder))
+    for other in weights[1:]:
+        for key, value in weights[0].items():
+            torch.testing.assert_close(other[key], value, rtol=0, atol=2e-6)
+
+
+def test_huge_gradients_are_left_out_and_counted(base_folder: str, tmp_path: Path) -> None:
+    run(tmp_path, base_folder, settings(optimiser={"grad_skip": 1e-12}))
+    steps = read(tmp_path, "steps")
+    assert (steps["skipped_updates"] == 2).all()
+    start = load_file(Path(base_folder) / "model.safetensors")
+    end = final_weights(tmp_path)
+    assert all(torch.equal(start[key], end[key]) for key in start)
+
+
+def test_float_columns_may_be_sampled_never_silently(base_folder: str, tmp_path: Path) -> None:
+    run(tmp_path, base_folder, settings(log={"token_floats_share": 0.5}))
+    tokens = read(tmp_path, "tokens")
+    kept = tokens.filter(pl.col("logprobs").is_not_null())
+    assert 0 < kept.height < tokens.height
+    assert kept.height == read(tmp_path, "steps")["token_floats_logged"].sum()
+    assert tokens["token_ids"].null_count() == tokens["behaviour_logprobs"].null_count() == 0
+
+
+def test_another_base_model_is_refused_on_resume(
+    base_folder: str, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    state = checkpoint.load_latest(tmp_path / "run/checkpoints")
+    assert state is not None
+    checkpoint.save(tmp_path / "run/checkpoints", 6, {**state, "base": "another"})
+    with pytest.raises(UserError, match="started from another base model"):
+        run(tmp_path / "run", base_folder, settings())
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(
+    base_folder: str, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    newest = tmp_path / "run/checkpoints/step-00000006.pt"
+    newest.write_bytes(newest.read_bytes()[:1000])
+    with pytest.raises(UserError, match=r"step-00000006\.pt: cannot read the checkpoint"):
+        run(tmp_path / "run", base_folder, settings())
+    newest.unlink()
+    run(tmp_path / "run", base_folder, settings())
+    assert_frame_equal(read(tmp_path / "run", "steps"), read(finished, "steps"))
+
+
+def test_stream_order_is_the_same_whatever_the_batches() -> None:
+    members = questions.make_splits(QUESTIONS)["train"]
+    whole = fresh_questions(members, 0, 25, seed=3)
+    pieces = [q for start in range(0, 25, 5) for q in fresh_questions(members, start, 5, seed=3)]
+    assert whole == pieces
+    assert {q.id for q in whole[:10]} == {q.id for q in whole[10:20]} == {q.id for q in members}
+    assert whole[:10] != whole[10:20]
+
+
+def test_the_policy_learns(base_folder: str, tmp_path: Path) -> None:
+    """Thirty steps on easy questions raise the reward well above where it began."""
+    of = settings(
+        training={"steps": 30, "checkpoint_every": 30},
+        batch={"questions": 8},
+        optimiser={"learning_rate": 3e-3},
+        rollout={"group_size": 8, "max_new_tokens": 20},
+    )
+    run(tmp_path, base_folder, of)
+    reward = read(tmp_path, "steps")["reward"]
+    assert reward[-8:].mean() > reward[:8].mean() + 0.1
+    assert not any(math.isnan(value) for value in reward)
