@@ -79,7 +79,7 @@ def from_query(kind: type[S], query: Mapping[str, list[str]]) -> S:
         elif field.name in query:
             try:
                 values[field.name] = _read(query[field.name], hint)
-            except (ValueError, IndexError):
+            except (ValueError, LookupError):
                 continue
     return kind(**values)
 

@@ -258,7 +258,7 @@ def _scalars_equal(gold: str, answer: str, decide: Decide) -> bool | None:
         return decide(gold, answer)
     plain_gold, plain_answer = _unnamed(gold, answer), _unnamed(answer, gold)
     if "=" not in gold:
-        plain_answer = _split(answer, "=")[-1]  # a chain of equations ends in its answer
+        plain_answer = answer.rpartition("=")[2]  # a chain of equations ends in its answer
     if "=" in plain_gold + plain_answer:
         return decide(gold, answer)
     return equal(plain_gold, plain_answer, decide)

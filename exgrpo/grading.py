@@ -137,8 +137,10 @@ class _Worker:
         if reply is not None:
             return _verdict(pair, *reply)
         code = self.process.wait()
-        if code == -signal.SIGPROF or self._timed_out:
+        if code == -signal.SIGPROF:
             return _verdict(pair, False, "time limit")
+        if self._timed_out:
+            return _verdict(pair, None, "grader failed: a worker did not run")
         return _verdict(pair, None, f"grader failed: a worker ended with code {code}")
 
     @property
@@ -207,6 +209,8 @@ class Grader:
             return []
         while len(self._workers) < self._count:
             self._workers.append(_Worker(*self._limits))
+        for index in range(self._count):
+            self._replace_if_spent(index)
         free = queue.SimpleQueue[int]()
         for index in range(self._count):
             free.put(index)
@@ -216,10 +220,13 @@ class Grader:
             try:
                 return self._workers[index].compare(pair)
             finally:
-                if not self._workers[index].usable:
-                    self._workers[index].stop()
-                    self._workers[index] = _Worker(*self._limits)
+                self._replace_if_spent(index)
                 free.put(index)
 
         with ThreadPoolExecutor(self._count) as pool:
             return list(pool.map(compare, pairs))
+
+    def _replace_if_spent(self, index: int) -> None:
+        if not self._workers[index].usable:
+            self._workers[index].stop()
+            self._workers[index] = _Worker(*self._limits)

@@ -38,16 +38,17 @@ class PreallocatedLayer(DynamicLayer):
         for buffer, states in zip(self.buffers, (key_states, value_states), strict=True):
             buffer[:, :, self.length : end] = states
         self.length = end
-        self._show()
-        return self.keys, self.values
+        return self._show()
 
     def keep(self, rows: Tensor) -> None:
         """Drop all rows but these."""
         self.buffers = [buffer[rows] for buffer in self.buffers]
         self._show()
 
-    def _show(self) -> None:
-        self.keys, self.values = (buffer[:, :, : self.length] for buffer in self.buffers)
+    def _show(self) -> tuple[Tensor, Tensor]:
+        keys, values = (buffer[:, :, : self.length] for buffer in self.buffers)
+        self.keys, self.values = keys, values
+        return keys, values
 
 
 @torch.no_grad()
@@ -60,7 +61,9 @@ def generate(
 ) -> list[list[Rollout]]:
     """counts[i] rollouts of prompt i (token ids). The generator, on the CPU, decides every draw."""
     device = next(model.parameters()).device
-    attention, logits, cache = _prefill(model, prompts, counts, sampling.max_new_tokens)
+    cache = DynamicCache()
+    attention, logits, layers = _prefill(model, prompts, counts, sampling.max_new_tokens)
+    cache.layers = list(layers)
     positions = attention.sum(-1)
     stops = torch.tensor(sampling.stop_ids, device=device)
     rows = torch.arange(sum(counts), device=device)  # which rollout each living row is
@@ -86,7 +89,7 @@ def generate(
             rows, drawn, positions, attention = (
                 each[living] for each in (rows, drawn, positions, attention)
             )
-            for layer in cache.layers:
+            for layer in layers:
                 layer.keep(living)
         attention = torch.cat([attention, attention.new_ones(len(rows), 1)], dim=-1)
         logits = model(
@@ -113,8 +116,8 @@ def generate(
 
 def _prefill(
     model: PreTrainedModel, prompts: Sequence[list[int]], counts: Sequence[int], room: int
-) -> tuple[Tensor, Tensor, DynamicCache]:
-    """One forward over the left-padded prompts; mask, last logits, cache, one row a rollout."""
+) -> tuple[Tensor, Tensor, list[PreallocatedLayer]]:
+    """One forward over the left-padded prompts; mask, last logits, caches, one row a rollout."""
     device = next(model.parameters()).device
     width = max(len(prompt) for prompt in prompts)
     ids = torch.zeros(len(prompts), width, dtype=torch.long)
@@ -126,12 +129,11 @@ def _prefill(
     positions = (attention.cumsum(-1) - 1).clamp(min=0)
     output = model(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=True)
     of = torch.arange(len(prompts)).repeat_interleave(torch.tensor(counts)).to(device)
-    cache = DynamicCache()
-    cache.layers = [
+    layers = [
         PreallocatedLayer(layer.keys[of], layer.values[of], room)
         for layer in output.past_key_values.layers
     ]
-    return attention[of], output.logits[of, -1], cache
+    return attention[of], output.logits[of, -1], layers
 
 
 def _draw(log_softmax: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,59 @@
+# Each target does all of its own set-up: a virtual environment in .venv with the pinned versions.
+STUDY ?= tiny
+CORES ?= 2
+
+BIN := .venv/bin
+# The stamp is written last and named after what it was made from, so that a half-made, outdated or
+# moved environment is made good by the next call and a good one costs nothing.
+STAMP := .venv/installed-$(shell { cat pyproject.toml constraints.txt; pwd; } | cksum | cut -d ' ' -f 1)
+
+.DEFAULT_GOAL := help
+.PHONY: help reproduce app test lint clean clean-results setup
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "STUDY=<name> picks a file of config/studies (now $(STUDY)); CORES=<n> the jobs side by side."
+
+reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
+	@$(BIN)/exgrpo reproduce $(STUDY) --cores $(CORES)
+
+app: $(STAMP)  ## open the dashboard in the browser
+	@$(BIN)/exgrpo app
+
+test: $(STAMP)  ## run all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+lint: $(STAMP)  ## check format, style and types
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m mypy
+
+setup: $(STAMP)  ## only make the environment
+
+clean:  ## remove caches; keeps .venv and results
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build
+	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+clean-results:  ## remove all results, trained models too
+	rm -rf results .snakemake
+
+# An environment with a stamp was whole once: it is brought up to date. Without one it is made anew.
+$(STAMP):
+	@if ! ls .venv/installed-* >/dev/null 2>&1 || ! $(BIN)/python -c 'import pip' 2>/dev/null; then \
+		for python in $(PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python ""; do \
+			"$$python" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+				2>/dev/null && break; \
+		done; \
+		if [ -z "$$python" ]; then \
+			echo "error: no Python 3.11 or newer with its venv module was found." >&2; \
+			echo "Install one (Debian: apt install python3-venv; macOS: brew install python@3.11)" >&2; \
+			echo "or name one: make PYTHON=/path/to/python" >&2; exit 2; \
+		fi; \
+		echo "Making .venv with $$("$$python" --version); the first time takes a few minutes."; \
+		"$$python" -m venv --clear .venv; \
+	fi
+	@rm -f .venv/installed-*
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[dev,static]'
+	@touch $@

@@ -1,0 +1,117 @@
+"""What all figures share: what they say about their study, and lines, bands and empty plots."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+import polars as pl
+
+from analysis.comparison import BASE
+from analysis.theme import MUTED, arm_order, faded, look
+
+Frames = Mapping[str, pl.DataFrame]
+SEED_BAND = "line: mean over seeds; band: least to greatest seed"
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """What every figure says about its study."""
+
+    name: str
+    world: str
+    seeds: list[int]
+    arms: list[str]
+
+    def subtitle(self, meaning: str) -> str:
+        """World, seeds and the meaning of the band in one line, two if it is long."""
+        seeds = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
+        return f"{self.world} · {seeds}<br>{meaning}"
+
+
+def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
+    """What the figures say about a study, from the rows of query `study_runs`."""
+    trained = runs.filter(pl.col("arm") != BASE)
+    return StudyFacts(
+        name,
+        _world(runs),
+        trained["seed"].drop_nulls().unique().sort().to_list(),
+        arm_order(trained["arm"].to_list()),
+    )
+
+
+def _world(runs: pl.DataFrame) -> str:
+    first = runs.sort("pretrained", nulls_last=True).row(0, named=True)
+    if first["world"] is None or first["pretrained"] is None:
+        return f"base model {first['base_model']}"
+    trained = runs.drop_nulls("max_level")
+    asked = (
+        f", trained on {trained['min_level'][0]} to {trained['max_level'][0]}"
+        if trained.height
+        else ""
+    )
+    return (
+        f"{first['world']} world: base model pretrained on chains of 1 to {first['pretrained']} "
+        f"steps{asked}"
+    )
+
+
+def start(facts: StudyFacts, meaning: str, x: str = "", y: str = "") -> go.Figure:
+    plot = go.Figure()
+    plot.update_layout(title_subtitle_text=facts.subtitle(meaning), xaxis_title=x, yaxis_title=y)
+    return plot
+
+
+def say_empty(plot: go.Figure, what: str) -> go.Figure:
+    plot.add_annotation(
+        text=f"Nothing to show: {what}.",
+        showarrow=False,
+        font={"size": 14, "color": MUTED},
+        xref="paper",
+        yref="paper",
+        x=0.5,
+        y=0.5,
+    )
+    return plot
+
+
+def by_seed(rows: pl.DataFrame, x: str, y: str) -> pl.DataFrame:
+    """Mean, least and greatest over seeds of column y at each x; other columns are averaged."""
+    return (
+        rows.drop_nulls(y)
+        .group_by(x)
+        .agg(
+            pl.col(y).mean().alias("mean"),
+            pl.col(y).min().alias("low"),
+            pl.col(y).max().alias("high"),
+        )
+        .sort(x)
+    )
+
+
+def add_arm(plot: go.Figure, arm: str, table: pl.DataFrame, x: str, markers: bool = True) -> None:
+    """A line for the mean and a band from the least to the greatest seed."""
+    style = look(arm)
+    xs = table[x].to_list()
+    plot.add_scatter(
+        x=xs + xs[::-1],
+        y=table["high"].to_list() + table["low"].to_list()[::-1],
+        mode="lines",
+        fill="toself",
+        fillcolor=faded(style.colour),
+        line_width=0,
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=arm,
+    )
+    plot.add_scatter(
+        x=xs,
+        y=table["mean"].to_list(),
+        name=arm,
+        legendgroup=arm,
+        mode="lines+markers" if markers else "lines",
+        line={"color": style.colour, "dash": style.dash, "width": 2.2},
+        marker={"symbol": style.symbol, "size": 8, "color": style.colour},
+        customdata=table.select("low", "high").rows(),
+        hovertemplate="%{y:.3f} (seeds %{customdata[0]:.3f} to %{customdata[1]:.3f})"
+        + f"<extra>{arm}</extra>",
+    )

@@ -1,0 +1,97 @@
+"""The figures of a study, in the order of the report: title, how to read it, how it is drawn.
+
+Each is a pure function from the answers of the named queries to Plotly. Every subtitle says in
+which world the study was run, with which seeds, and what band or bar means.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from analysis import figures_accuracy as accuracy
+from analysis import figures_training as training
+from analysis.drawing import Frames, StudyFacts
+from analysis.theme import HEIGHT, TEMPLATE, WIDTH
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One entry of the report: file name, figure, and one line on how to read it."""
+
+    name: str
+    reading: str
+    plot: go.Figure
+
+
+def all_figures(facts: StudyFacts, frames: Frames, comparison: dict[str, Any]) -> list[Figure]:
+    """Every figure, in the order of the report. One without rows says so."""
+    figures = []
+    for name, (title, reading, draw) in FIGURES.items():
+        plot = draw(facts, frames, comparison)
+        plot.update_layout(
+            template=TEMPLATE, width=WIDTH, height=plot.layout.height or HEIGHT, title_text=title
+        )
+        plot.update_annotations(font_size=13)
+        figures.append(Figure(name, reading, plot))
+    return figures
+
+
+Draw = Callable[[StudyFacts, Frames, dict[str, Any]], go.Figure]
+FIGURES: dict[str, tuple[str, str, Draw]] = {
+    "final_accuracy": (
+        "How often is the final model right?",
+        "A dot is an arm's mean; two arms whose bars overlap may still differ, because the next "
+        "figure pairs them question by question.",
+        accuracy.final_accuracy,
+    ),
+    "difference_to_on_policy": (
+        "What does each arm add to on-policy training?",
+        "A bar wholly right of the line: better than on-policy here; a bar that crosses it: this "
+        "study cannot tell.",
+        accuracy.difference_to_reference,
+    ),
+    "learning_curve": (
+        "How does accuracy grow with training steps?",
+        "Bands that overlap are not told apart at that step.",
+        accuracy.learning_curve,
+    ),
+    "learning_curve_tokens": (
+        "How does accuracy grow with sampled tokens?",
+        "At equal height the line further left paid less: a replayed answer is not sampled again.",
+        accuracy.learning_curve_tokens,
+    ),
+    "accuracy_by_level": (
+        "Where is accuracy gained?",
+        "Right of the last dotted line all questions are longer than any that was trained on.",
+        accuracy.accuracy_by_level,
+    ),
+    "signal_share": (
+        "How much of a batch can teach?",
+        "A group whose answers are all right or all wrong has no gradient; higher is more to "
+        "learn from.",
+        training.signal_share,
+    ),
+    "snowball": (
+        "Do flawed chains spread among right answers?",
+        "A line that rises in a replay arm and not in on-policy would be the snowball.",
+        training.snowball,
+    ),
+    "entropy_by_validity": (
+        "Are flawed right answers less certain?",
+        "The claim is that flawed chains lie above valid ones at the same k.",
+        training.entropy_by_validity,
+    ),
+    "difficulty_vs_gain": (
+        "Which difficulty gains most until the next visit?",
+        "A hump in the middle would mean that medium questions teach most; ends are biased: what "
+        "is nearly solved can hardly rise.",
+        training.difficulty_vs_gain,
+    ),
+    "buffer_dynamics": (
+        "How do the buffer and the retired set grow?",
+        "Solid lines that fall while dotted ones rise: questions are solved and leave the buffer.",
+        training.buffer_dynamics,
+    ),
+}

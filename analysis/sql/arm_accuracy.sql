@@ -1,0 +1,35 @@
+-- purpose: How often is each test question answered right, by each final model and by the base model?
+-- grain: a run, a benchmark and a question
+-- param study: the study
+-- column arm: arm; `base` for the untrained model
+-- column seed: seed of the run; null for the base model
+-- column run: run id
+-- column step: training step of the checkpoint; 0 is the base model [step]
+-- column benchmark: test_id (in distribution) or test_ood (longer chains), or another test set
+-- column question: question id
+-- column level: the question's level
+-- column samples: graded samples
+-- column correct: right samples
+-- column extracted: samples from which an answer could be read
+-- column checked: right samples whose chain could be checked
+-- column flawed: right samples whose chain is not valid
+select
+    runs.arm,
+    runs.seed,
+    runs.run,
+    evaluations.step,
+    evaluations.benchmark,
+    evaluations.question,
+    max(evaluations.level) as level,
+    count(evaluations.correct) as samples,
+    count(*) filter (where evaluations.correct) as correct,
+    count(evaluations.extracted) as extracted,
+    count(*) filter (where evaluations.correct and evaluations.chain_valid is not null) as checked,
+    count(*) filter (where evaluations.correct and not evaluations.chain_valid) as flawed
+from evaluations
+join runs using (run)
+where runs.study = $study
+    and evaluations.benchmark <> 'validation'
+    and evaluations.step = coalesce(runs.steps, 0)
+group by all
+order by runs.arm, runs.seed, evaluations.benchmark, evaluations.question

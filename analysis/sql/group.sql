@@ -1,0 +1,41 @@
+-- purpose: Which trajectories were trained on together for one question?
+-- grain: a trajectory of the group, in slot order
+-- param run: run id
+-- param step: training step
+-- param group: place of the group in the batch, from 0
+-- column trajectory: trajectory id
+-- column slot: place in the group; a replayed trajectory has slot 0
+-- column question: question id
+-- column replayed: replayed, not sampled at this step
+-- column source: id of the trajectory as first sampled, if replayed
+-- column birth_step: the step whose policy sampled it [step]
+-- column response: the response
+-- column length: response tokens [token]
+-- column finish: `stop` or `length`
+-- column extracted: the answer read from the response
+-- column correct: graded right
+-- column chain_valid: every step needed is shown and right
+-- column mean_entropy: mean token entropy at this step [nat/token]
+-- column nll: mean negative log-probability at this step [nat/token]
+-- column advantage: reward minus the group's mean reward
+-- column ratio_mean: mean importance ratio
+SELECT
+    trajectory,
+    slot,
+    question,
+    replayed,
+    source,
+    birth_step,
+    response,
+    length,
+    finish,
+    extracted,
+    correct,
+    chain_valid,
+    mean_entropy,
+    nll,
+    advantage,
+    ratio_mean
+FROM trajectories
+WHERE run = $run AND step = $step::BIGINT AND "group" = $group::BIGINT
+ORDER BY slot

@@ -1,0 +1,105 @@
+"""How every figure looks: one template, and one colour, symbol and dash for each arm.
+
+The colours are those of Okabe and Ito, which people with colour-blindness can tell apart; symbol
+and dash tell the arms apart in a black and white print.
+"""
+
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+FONT = "Inter, 'Segoe UI', Helvetica, Arial, sans-serif"
+INK, MUTED, GRID = "#1d2733", "#5b6673", "#e3e7ec"
+VALID, FLAWED = "#0072B2", "#D55E00"
+WIDTH, HEIGHT = 920, 460
+
+# Plotly's own default shows a button that uploads the figure's data to its makers' server.
+PLOT_CONFIG = {
+    "showSendToCloud": False,
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one arm is drawn, everywhere."""
+
+    colour: str
+    symbol: str
+    dash: str
+
+
+LOOKS = {
+    "base": Look("#6B6B6B", "x", "dot"),
+    "on_policy": Look("#0072B2", "circle", "solid"),
+    "exgrpo": Look("#D55E00", "diamond", "solid"),
+    "exgrpo_highest_entropy": Look("#CC79A7", "triangle-up", "dash"),
+    "question_replay": Look("#009E73", "square", "dashdot"),
+    "exgrpo_random": Look("#E69F00", "triangle-down", "longdash"),
+    "on_policy_no_clip": Look("#56B4E9", "cross", "longdashdot"),
+}
+_SPARE = [
+    Look(colour, symbol, "dot")
+    for colour, symbol in zip(
+        ("#7F6A00", "#4B3B8F", "#8C2D04", "#1B7F79", "#A6256A", "#333333"),
+        ("star", "hexagon", "pentagon", "bowtie", "hourglass", "star-diamond"),
+        strict=True,
+    )
+]
+
+
+def look(arm: str) -> Look:
+    """The look of an arm; arms not named above get one by their name, so that it never changes."""
+    return LOOKS.get(arm) or _SPARE[sum(arm.encode()) % len(_SPARE)]
+
+
+def arm_order(arms: list[str]) -> list[str]:
+    """Arms in the order in which every figure and table shows them."""
+    known = list(LOOKS)
+    return sorted(set(arms), key=lambda arm: (known.index(arm) if arm in known else 99, arm))
+
+
+def faded(colour: str, alpha: float = 0.15) -> str:
+    """A hex colour as rgba, for bands."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def _axis() -> dict[str, object]:
+    return {
+        "showgrid": True,
+        "gridcolor": GRID,
+        "zeroline": False,
+        "linecolor": MUTED,
+        "showline": True,
+        "ticks": "outside",
+        "tickcolor": MUTED,
+        "title": {"font": {"size": 13}, "standoff": 10},
+        "automargin": True,
+    }
+
+
+TEMPLATE = go.layout.Template(
+    layout={
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "title": {
+            "x": 0,
+            "xref": "container",
+            "pad": {"l": 16},
+            "y": 0.96,
+            "yanchor": "top",
+            "font": {"size": 17},
+            "subtitle": {"font": {"size": 12, "color": MUTED}},
+        },
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "margin": {"l": 64, "r": 24, "t": 96, "b": 56},
+        "xaxis": _axis(),
+        "yaxis": _axis(),
+        "hoverlabel": {"font": {"family": FONT}},
+        "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "title": {"text": ""}},
+        "colorway": [entry.colour for entry in LOOKS.values()],
+    }
+)

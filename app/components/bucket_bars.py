@@ -1,0 +1,23 @@
+"""How many questions had k of K right answers."""
+
+import plotly.graph_objects as go
+import polars as pl
+
+from analysis.theme import TEMPLATE
+
+
+def bucket_bars(buckets: pl.DataFrame) -> go.Figure:
+    """Rows of the query `run_buckets` as bars, one a pair of k and K."""
+    figure = go.Figure(
+        go.Bar(
+            x=buckets.select(pl.format("{} of {}", "group_successes", "group_size"))
+            .to_series()
+            .to_list(),
+            y=buckets["groups"].to_list(),
+            text=buckets["groups"].to_list(),
+            hovertemplate="%{y} questions with %{x} right<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="right answers in the group", type="category")
+    figure.update_yaxes(title="questions")
+    return figure.update_layout(template=TEMPLATE, height=320, margin={"t": 20, "b": 50})

@@ -1,0 +1,177 @@
+"""SQL: a typed question to the read-only catalog, or a named one with its parameters."""
+
+from dataclasses import dataclass
+
+import polars as pl
+import streamlit as st
+
+from analysis import queries
+from analysis.errors import UserError
+from app import data, state
+from app.components.row_picker import row_picker
+
+LIMITS = [100, 1000, 10_000]
+EXAMPLE = "select arm, seed, steps, round(seconds) as seconds\nfrom runs\norder by arm, seed"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the address holds: a typed query, or a named one with `name=value` parameters."""
+
+    sql: str = ""
+    named: str | None = None
+    parameters: tuple[str, ...] = ()
+    limit: int = 1000
+
+
+def show() -> None:
+    data.require_catalog()
+    state.restore("sql")
+    question = state.read(Question)
+    schema, console = st.columns([2, 5], gap="medium")
+    with schema, st.container(gap="xsmall"):
+        _schema()
+    with console:
+        typed, named = st.tabs(
+            ["Type a query", "Named queries"],
+            default="Named queries" if question.named else None,
+        )
+        with typed:
+            _typed(question)
+        with named:
+            _named(question)
+        _result(state.read(Question))
+    state.remember("sql")
+
+
+def _typed(question: Question) -> None:
+    with st.form("typed", border=False):
+        sql = st.text_area(
+            "SQL over the read-only catalog: one SELECT",
+            value=question.sql or EXAMPLE,
+            height=170,
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            run = st.form_submit_button("Run", type="primary")
+            limit = st.selectbox("Rows at most", LIMITS, index=LIMITS.index(1000), width=130)
+            st.caption("Ctrl+Enter runs it")
+    if run:
+        state.write(Question(sql=sql.strip(), limit=limit))
+
+
+def _named(question: Question) -> None:
+    known = queries.named_queries()
+    names = sorted(known)
+    name = st.selectbox(
+        "Query",
+        names,
+        index=names.index(question.named) if question.named in known else 0,
+        format_func=lambda name: f"{name} — {known[name].purpose}",
+    )
+    query = known[name]
+    st.caption(f"One row: {query.grain}")
+    given = dict(item.split("=", 1) for item in question.parameters if "=" in item)
+    with st.form("named", border=False):
+        values = {
+            parameter: _parameter(f"{name}.{parameter}", meaning, given.get(parameter, ""))
+            for parameter, meaning in query.parameters.items()
+        }
+        run = st.form_submit_button("Run", type="primary")
+    columns, text = st.columns(2)
+    with columns.expander("Columns"):
+        st.dataframe(
+            pl.DataFrame(
+                {"column": list(query.columns), "meaning": list(query.columns.values())},
+                schema={"column": pl.String, "meaning": pl.String},
+            ),
+            hide_index=True,
+        )
+    with text.expander("The SQL"):
+        st.code(query.sql, language="sql", wrap_lines=True)
+    if run:
+        parameters = tuple(f"{parameter}={value}" for parameter, value in values.items())
+        state.write(Question(named=name, parameters=parameters))
+
+
+def _parameter(key: str, meaning: str, given: str) -> str:
+    """A field for a parameter; one to choose from where the catalog knows the values."""
+    name = key.rpartition(".")[2]
+    title = f"{name}: {meaning}"
+    if name not in ("study", "run"):
+        return st.text_input(title, value=given, key=key) or ""
+    known = data.answer("runs_overview")[name].unique(maintain_order=True).to_list()
+    options = list(dict.fromkeys([*([given] if given else []), *known]))
+    return st.selectbox(title, options, key=key) or ""
+
+
+def _result(question: Question) -> None:
+    if not (question.sql or question.named):
+        return
+    try:
+        answer = _ask(question)
+    except UserError as error:
+        st.error(str(error).splitlines()[0])
+        return
+    rows = f"{answer.frame.height:,} row{'' if answer.frame.height == 1 else 's'}"
+    cut = f", cut at {question.limit:,}: the query has more" if answer.truncated else ""
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        st.markdown(f"**{rows}**{cut} · {answer.seconds:.2f} s")
+        st.download_button(
+            "CSV",
+            answer.frame.pipe(_flat).write_csv(),
+            file_name="answer.csv",
+            mime="text/csv",
+            on_click="ignore",
+        )
+    if "trajectory" not in answer.frame.columns:
+        st.dataframe(answer.frame, hide_index=True, placeholder="")
+        return
+    ids = [str(item) for item in answer.frame["trajectory"]]
+    row_picker(answer.frame, ids, st.session_state.get("sql.row"), "sql.answer", _pick)
+    chosen = st.session_state.get("sql.row")
+    if chosen in ids:
+        st.page_link(
+            "screens/trajectories.py",
+            label=f"Open `{chosen}` in Trajectories",
+            icon=":material/open_in_new:",
+            query_params={"trajectory": chosen},
+        )
+    else:
+        st.caption("Click a row to open its trajectory.")
+
+
+def _pick(trajectory: str) -> None:
+    st.session_state["sql.row"] = trajectory
+
+
+def _ask(question: Question) -> queries.Answer:
+    if question.named is None:
+        return data.ask(question.sql, question.limit)
+    given = dict(item.split("=", 1) for item in question.parameters if "=" in item)
+    return data.ask_named(question.named, given, question.limit)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists as text: CSV has no lists."""
+    lists = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    return frame.with_columns(
+        pl.Series(
+            name,
+            [None if item is None else str(item) for item in frame[name].to_list()],
+            dtype=pl.String,
+        )
+        for name in lists
+    )
+
+
+def _schema() -> None:
+    st.subheader("Tables", anchor=False)
+    for (table, grain), columns in data.schema().group_by("table", "grain", maintain_order=True):
+        with st.expander(str(table)):
+            st.caption(f"One row: {grain}")
+            st.dataframe(
+                columns.select("column", "type", "meaning"), hide_index=True, placeholder=""
+            )
+
+
+show()

@@ -1,0 +1,83 @@
+"""Stage: answer the study's named queries, compare the arms, judge the claims.
+
+Writes `results/<study>/analyses/`: one Parquet file a query, `comparison.json`, `claims.json`
+(written last).
+"""
+
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis.catalog import open_catalog
+from analysis.claims import judge, load_ledger
+from analysis.comparison import compare
+from analysis.queries import answer
+from exgrpo.errors import UserError
+from exgrpo.records import write_whole
+from exgrpo.settings import Study
+from pipeline.files import write_json
+
+QUERIES = (
+    "arm_accuracy",
+    "arm_summary",
+    "buffer_dynamics",
+    "difficulty_vs_gain",
+    "entropy_by_validity",
+    "entropy_validity_rows",
+    "gain_over_time",
+    "snowball",
+    "snowball_questions",
+    "study_runs",
+)
+
+
+def analyse(study: Study, results: Path) -> None:
+    """Estimate every effect of the study with its interval.
+
+    Raises UserError when the catalog is missing or holds no run of the study.
+    """
+    catalog = results / "workbench.duckdb"
+    with open_catalog(catalog) as connection:
+        frames = {name: answer(connection, name, study=study.name) for name in QUERIES}
+    if frames["study_runs"].is_empty():
+        raise UserError(
+            f"{catalog}: holds no run of study {study.name!r}. Train it first: "
+            f"`exgrpo reproduce {study.name}`."
+        )
+    folder = results / study.name / "analyses"
+    for name, frame in frames.items():
+        write_frame(folder / f"{name}.parquet", frame)
+    write_json(folder / "comparison.json", compare(frames["arm_accuracy"], frames["arm_summary"]))
+    ledger = load_ledger()
+    claims = [
+        claim.model_dump() | asdict(verdict)
+        for claim, verdict in zip(ledger.claims, judge(ledger, frames), strict=True)
+    ]
+    write_json(folder / "claims.json", {"alpha": ledger.alpha, "claims": claims})
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a frame as Parquet, whole or not at all."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    write_whole(path, buffer.getvalue())
+
+
+def read_frames(folder: Path) -> dict[str, pl.DataFrame]:
+    """The frames of an `analyses` folder, by query. UserError when one is missing."""
+    return {name: pl.read_parquet(_existing(folder / f"{name}.parquet")) for name in QUERIES}
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file of an `analyses` folder. UserError when it is missing."""
+    return json.loads(_existing(path).read_text())
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise UserError(f"{path}: missing. Run `exgrpo analyse --study {path.parts[-3]}` first.")
+    return path

@@ -1,0 +1,45 @@
+"""Stage: build the read-only catalog from every entry of the lake that still counts."""
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from analysis import catalog
+from analysis.lake import Entry, check_files, read_entries
+from exgrpo.records import write_whole
+from exgrpo.settings import Study
+
+
+def build_catalog(results: Path, study: str | None = None) -> None:
+    """Write `results/workbench.duckdb`, and `<study>/catalog.json` that says what is in it.
+
+    Runs that their study no longer lists (its settings changed) are left out, and said so.
+    """
+    lake = results / "lake"
+    entries = read_entries(lake)
+    left_out = {
+        entry.entry: reason for entry in entries if (reason := _why_left_out(entry, results))
+    }
+    check_files([entry for entry in entries if entry.entry not in left_out], lake)
+    info = catalog.build(entries, left_out, lake, results / "workbench.duckdb")
+    for name, reason in left_out.items():
+        print(f"left out of the catalog: {name}: {reason}")
+    if study:
+        summary = json.dumps(info.drop("built").to_dicts(), indent=1) + "\n"
+        write_whole(results / study / "catalog.json", summary.encode())
+
+
+def _why_left_out(entry: Entry, results: Path) -> str | None:
+    """Why an entry does not count: its study is gone or no longer lists it; None if it counts."""
+    if entry.entry.startswith("import-"):
+        return None
+    path = results / entry.study / "study.json"
+    if not path.is_file():
+        return f"{path} is gone"
+    try:
+        study = Study.model_validate_json(path.read_text())
+    except ValidationError:
+        return f"{path} was written by another version of the workbench"
+    listed = {*study.runs, study.base_run, f"questions-{study.name}"}
+    return None if entry.entry in listed else f"{path} no longer lists it (its settings changed)"

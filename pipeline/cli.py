@@ -1,0 +1,234 @@
+"""The `exgrpo` command: one command a stage of the workflow, and the ones that a person types.
+
+Every stage is imported inside its command: `exgrpo --help` stays fast, and the number of threads
+is set before torch reads it.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.errors import UserError as AnalysisError
+from exgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    from exgrpo.settings import Study
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Train, ask and look: does replaying experience help, which experience, and why?",
+)
+
+StudyName = Annotated[str, typer.Option("--study", help="A file of <config>/studies.")]
+Config = Annotated[Path, typer.Option("--config", help="Folder of the studies and arms.")]
+Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
+Run = Annotated[str, typer.Option("--run", help="Run id, as study.json lists them.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads to use.")]
+
+CONFIG, RESULTS = Path("config"), Path("results")
+
+
+def main() -> None:
+    """Run the command line. A UserError is printed alone and ends with exit code 2."""
+    try:
+        app()
+    except (UserError, AnalysisError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except SystemExit as end:
+        if end.code == 130:  # typer's answer to Ctrl-C
+            print("interrupted: run the same command again, it goes on", file=sys.stderr)
+        raise
+
+
+@app.command()
+def reproduce(
+    study: Annotated[str, typer.Argument(help="A file of config/studies.")] = "tiny",
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Jobs side by side; 2 unless told.")
+    ] = None,
+) -> None:
+    """Run a whole study; goes on where it was stopped."""
+    from pipeline.reproduce import reproduce as run_workflow
+
+    raise typer.Exit(run_workflow(study, cores))
+
+
+@app.command("app")
+def open_app(
+    results: Results = RESULTS,
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 8501,
+) -> None:
+    """Open the dashboard, for this machine only."""
+    page = Path(__file__).resolve().parents[1] / "app" / "main.py"
+    options = [
+        "--server.address=127.0.0.1",
+        f"--server.port={port}",
+        "--server.showEmailPrompt=false",
+        "--browser.gatherUsageStats=false",
+    ]
+    os.environ["EXGRPO_RESULTS"] = str(results.resolve())
+    command = [sys.executable, "-m", "streamlit", "run", str(page), *options]
+    os.execv(command[0], command)
+
+
+@app.command()
+def sql(
+    query: Annotated[str | None, typer.Argument(help="One SELECT; a prompt without it.")] = None,
+    format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",
+    limit: Annotated[int, typer.Option(min=1, help="Most rows to print.")] = 1000,
+    results: Results = RESULTS,
+) -> None:
+    """Ask the catalog a question in SQL, read-only."""
+    from pipeline.sql import run_sql
+
+    run_sql(query, results, format, limit)
+
+
+@app.command("import")
+def import_outputs(
+    file: Annotated[Path, typer.Argument(help="Model outputs: JSONL or Parquet.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the import; the file's name unless told.")
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Grade real model outputs and add them to the lake."""
+    from pipeline.import_outputs import import_file
+
+    import_file(file, name, results)
+
+
+@app.command()
+def questions(
+    study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS
+) -> None:
+    """Stage: make the questions of every split."""
+    from pipeline.questions import make_questions
+
+    make_questions(_load(study, config), results)
+
+
+@app.command("base-model")
+def base_model(
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: pretrain the model that training starts from."""
+    _before_torch(threads)
+    from pipeline.base_model import make_base_model
+
+    make_base_model(_load(study, config), results, threads)
+
+
+@app.command()
+def train(
+    run: Run,
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: train one run, from its last checkpoint on."""
+    _before_torch(threads)
+    from pipeline.train import train_run
+
+    train_run(_load(study, config), run, results, threads)
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: sample test questions with a trained model."""
+    _before_torch(threads)
+    from pipeline.evaluate import evaluate_run
+
+    evaluate_run(_load(study, config), run, results, threads)
+
+
+@app.command()
+def lake(
+    entry: Annotated[str, typer.Option(help="A run id, or questions-<study>.")],
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+) -> None:
+    """Stage: put the log of one run into the lake."""
+    from pipeline.lake import add_study_entry
+
+    add_study_entry(_load(study, config), entry, results)
+
+
+@app.command()
+def catalog(
+    study: Annotated[
+        str | None, typer.Option(help="Also note for this study what the catalog holds.")
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Stage: build the read-only SQL catalog from the lake."""
+    from pipeline.catalog import build_catalog
+
+    build_catalog(results, study)
+
+
+@app.command()
+def analyse(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: estimate every effect with its interval."""
+    from pipeline.analyse import analyse as analyse_study
+
+    analyse_study(_load(study, config), results)
+
+
+@app.command()
+def figures(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: draw the figures."""
+    from pipeline.figures import make_figures
+
+    make_figures(_load(study, config), results)
+
+
+@app.command()
+def report(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: write the self-contained HTML report."""
+    from pipeline.report import make_report
+
+    make_report(_load(study, config), results)
+
+
+@app.command()
+def summary(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: print the closing table."""
+    from pipeline.summary import print_summary
+
+    print_summary(_load(study, config), results)
+
+
+def _load(name: str, config: Path) -> "Study":
+    from exgrpo.settings import load_study
+
+    return load_study(name, config)
+
+
+def _before_torch(threads: int) -> None:
+    # Numerical libraries read these once, when they are imported.
+    for library in ("OMP", "MKL", "OPENBLAS", "VECLIB", "NUMEXPR"):
+        os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # our own lines say enough
+
+
+if __name__ == "__main__":
+    main()

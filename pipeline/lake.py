@@ -1,0 +1,74 @@
+"""Stage: put the log of one run, of a study's questions, or of an import into the lake."""
+
+import json
+from pathlib import Path
+
+from analysis.lake import Entry, compact
+from exgrpo.errors import UserError
+from exgrpo.records import MANIFEST, check_part, live_parts
+from exgrpo.settings import Study
+from pipeline.files import evaluation_folder, run_folder, study_folder
+
+
+def add_study_entry(study: Study, entry: str, results: Path) -> Entry:
+    """Compact one entry of a study: a run, the base model's run, or `questions-<study>`.
+
+    Raises UserError when the entry is not the study's, when a stage before is not done, or
+    when a part of a log is missing or corrupt.
+    """
+    questions = f"questions-{study.name}"
+    if entry == questions:
+        return _add(entry, study.name, [study_folder(study, results) / "questions"], None, results)
+    evaluation = evaluation_folder(study, entry, results)
+    if entry == study.base_run:
+        return _add(entry, study.name, [evaluation], evaluation / "run.json", results)
+    if entry in study.runs:
+        run = run_folder(study, entry, results)
+        return _add(entry, study.name, [run, evaluation], run / "run.json", results)
+    known = ", ".join([*study.runs, study.base_run, questions])
+    raise UserError(f"study {study.name!r} has no entry {entry!r}. Known: {known}.")
+
+
+def add_import(name: str, results: Path) -> Entry:
+    """Compact the log of `results/imports/<name>` as the entry `import-<name>`."""
+    folder = results / "imports" / name
+    return _compact(f"import-{name}", "imports", [folder], folder / "run.json", results)
+
+
+def _add(
+    entry: str, study: str, folders: list[Path], run_file: Path | None, results: Path
+) -> Entry:
+    """Compact the logs in `folders`, each of which must carry the marker of a finished stage."""
+    for marker in (folder / "done.json" for folder in folders):
+        if not marker.is_file():
+            raise UserError(
+                f"{marker}: missing, so this stage is not done and its log does not count. "
+                f"`exgrpo reproduce {study}` goes on where it stopped."
+            )
+    return _compact(entry, study, folders, run_file, results)
+
+
+def _compact(
+    entry: str, study: str, folders: list[Path], run_file: Path | None, results: Path
+) -> Entry:
+    parts: dict[str, list[Path]] = {}
+    for log in (folder / "log" for folder in folders):
+        live = live_parts(log)
+        if not live:
+            raise UserError(
+                f"{log / MANIFEST}: lists no part. Remove {log.parent} and run the stage that "
+                f"wrote it again."
+            )
+        for part in live:
+            parts.setdefault(part.table, []).append(check_part(log, part))
+        _say_what_is_dead(entry, log, len(live), sum(part.rows for part in live))
+    run = json.loads(run_file.read_text()) if run_file else None
+    return compact(entry, study, run, parts, results / "lake")
+
+
+def _say_what_is_dead(entry: str, log: Path, live: int, live_rows: int) -> None:
+    lines = (log / MANIFEST).read_text().splitlines(keepends=True)
+    parts = [json.loads(line) for line in lines if line.endswith("\n") and '"part"' in line]
+    if dead := len(parts) - live:
+        rows = sum(part["rows"] for part in parts) - live_rows
+        print(f"{entry}: left out {dead} parts ({rows:,} rows) of attempts that were cut short")

@@ -1,0 +1,109 @@
+"""Stage: write the report of a study, `results/<study>/report.html`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from analysis.drawing import study_facts
+from analysis.report import Arm, ReportInput, render
+from analysis.stage_outputs import read_stage_outputs
+from exgrpo.errors import UserError
+from exgrpo.records import write_whole
+from exgrpo.settings import Study
+from pipeline.analyse import read_frames, read_json
+from pipeline.figures import load_figures
+
+
+def make_report(study: Study, results: Path) -> None:
+    """Write the report from the study's `analyses` folder. UserError when that is missing."""
+    folder = results / study.name
+    outputs = read_stage_outputs(results, study.name)
+    if outputs is None:
+        raise UserError(
+            f"{folder / 'analyses'}: missing. Run `exgrpo analyse --study {study.name}` first."
+        )
+    frames = read_frames(folder / "analyses")
+    facts = study_facts(study.name, frames["study_runs"])
+    content = ReportInput(
+        study=study.name,
+        title=study.title,
+        world=facts.world,
+        facts=_facts(study, facts.world, frames["study_runs"]),
+        arms=[Arm(name, arm.title, arm.claim, arm.paper) for name, arm in study.arms.items()],
+        comparison=outputs.comparison,
+        alpha=read_json(folder / "analyses" / "claims.json")["alpha"],
+        verdicts=outputs.verdicts,
+        figures=load_figures(study.name, results),
+        frames=frames,
+        limits=_limits(study),
+        commands=[
+            (f"make reproduce STUDY={study.name}", "everything, from a clean checkout"),
+            ("make app", "the dashboard: every trajectory behind these numbers"),
+            ("exgrpo sql", "the same in SQL"),
+        ],
+    )
+    path = folder / "report.html"
+    write_whole(path, render(content).encode())
+    print(f"report: {path}")
+
+
+def _facts(study: Study, world: str, runs: pl.DataFrame) -> list[tuple[str, str]]:
+    trained = runs.filter(pl.col("seed").is_not_null())
+    shared = study.any_run
+    versions: dict[str, Any] = json.loads(next(iter(runs["versions"].drop_nulls()), "{}"))
+    return [
+        ("world", world),
+        ("arms", ", ".join(study.arms)),
+        ("seeds", ", ".join(map(str, study.seeds))),
+        ("runs finished", f"{trained.height} of {len(study.runs)}"),
+        (
+            "training",
+            f"{shared.training.steps} steps of {shared.batch.questions} questions, "
+            f"{shared.rollout.group_size} answers each, learning rate "
+            f"{shared.optimiser.learning_rate:g}",
+        ),
+        (
+            "questions",
+            f"{shared.questions.train} to train on; {shared.questions.test_id} and "
+            f"{shared.questions.test_ood} to test, {shared.evaluation.test_samples} answers each",
+        ),
+        ("wall time", f"{(trained['seconds'].sum() or 0) / 60:.1f} min of training over all runs"),
+        ("hardware", _distinct(runs["hardware"])),
+        ("commit", _distinct(runs["commit"])),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+    ]
+
+
+def _distinct(values: pl.Series) -> str:
+    return "; ".join(values.drop_nulls().unique().sort()) or "not recorded"
+
+
+def _limits(study: Study) -> list[str]:
+    seeds = len(study.seeds)
+    if seeds == 1:
+        coarse = (
+            "One seed: intervals speak about the questions only, not about training again, and "
+            "no claim can be tested."
+        )
+    else:
+        coarse = (
+            f"{seeds} seeds: the seed part of every interval is coarse. In a simulation with 3 "
+            "seeds a 95 % interval held the truth 98 % of the time when runs of an arm are alike, "
+            "and 81 % when they differ as much as single questions do."
+        )
+    return [
+        "Verdicts are about this model, this task and this world: with less headroom replay can "
+        "hurt. The paper trains models of 1.5 to 8 billion parameters on mathematics.",
+        coarse,
+        "The last checkpoint is tested, never the best one. Accuracy is the mean over "
+        f"{study.any_run.evaluation.test_samples} answers a question at temperature "
+        f"{study.any_run.evaluation.temperature:g}.",
+        "A chain is flawed when a step that the question needs is missing or wrong. That is "
+        "checked exactly; the paper asks a judge model.",
+        "The trajectory to replay is chosen by the mean entropy over its own response tokens, as "
+        "the paper describes it. The released code averages other positions.",
+        "Entropy and difficulty are observed, not assigned: only comparisons between arms say "
+        "what replay causes.",
+    ]

@@ -1,0 +1,178 @@
+"""The command `exgrpo sql`: ask the catalog in the terminal, once or at a prompt."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from analysis.catalog import open_catalog
+from analysis.errors import UserError
+from analysis.queries import ask
+
+FORMATS = ("table", "csv", "json")
+HISTORY = ".sql_history"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+TABLES = """
+SELECT table_name AS "table", estimated_size AS "rows", comment AS "one row is"
+FROM duckdb_tables()
+ORDER BY table_name
+"""
+
+COLUMNS = """
+SELECT column_name AS "column", lower(data_type) AS type, comment AS meaning
+FROM duckdb_columns()
+WHERE table_name = $table
+ORDER BY column_index
+"""
+
+
+def run_sql(query: str | None, results: Path, format: str = "table", limit: int = 1000) -> None:
+    """Answer one query, or open the prompt when there is none."""
+    if query is None:
+        prompt(results)
+    else:
+        print_answer(results, query, format, limit)
+
+
+def print_answer(results: Path, query: str, format: str = "table", limit: int = 1000) -> None:
+    """Print the answer to one SELECT: to the screen as a table, or as CSV or JSON lines.
+
+    That rows were left out is said on standard error, so that CSV and JSON stay clean.
+    """
+    if format not in FORMATS:
+        raise UserError(f"unknown format {format!r}. Known: {', '.join(FORMATS)}.")
+    with open_catalog(_catalog(results)) as connection:
+        _answer(connection, query, format, limit)
+
+
+def prompt(results: Path) -> None:
+    r"""Answer statements until `\q`: at a prompt, or one a line from standard input.
+
+    `\d` lists the tables, `\d TABLE` its columns with their meaning. A mistake in one statement
+    does not end the prompt; from standard input it does.
+    """
+    with open_catalog(_catalog(results)) as connection:
+        if not sys.stdin.isatty():
+            for statement in _statements(sys.stdin.read()):
+                _respond(connection, statement)
+            return
+        print(
+            "SELECT ... asks, \\d lists the tables, \\d TABLE its columns, \\q ends.\n"
+            f"In the DuckDB shell: duckdb -readonly {_catalog(results)}"
+        )
+        for statement in _typed(results):
+            try:
+                _respond(connection, statement)
+            except UserError as error:
+                print(f"error: {error}", file=sys.stderr)
+
+
+def _catalog(results: Path) -> Path:
+    return results / "workbench.duckdb"
+
+
+def _typed(results: Path) -> Iterator[str]:
+    r"""What the user types, until `\q` or the end of input; Ctrl-C drops a line."""
+    session: PromptSession[str] = PromptSession(history=FileHistory(str(results / HISTORY)))
+    while True:
+        try:
+            statement = session.prompt("sql> ").strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if statement in ("\\q", "exit", "quit"):
+            return
+        if statement:
+            yield statement
+
+
+def _statements(text: str) -> Iterator[str]:
+    r"""Statements of a script: `\d` lines, and SQL that ends at a semicolon or at the end."""
+    sql = ""
+    for line in text.splitlines():
+        if not sql.strip() and line.startswith("\\"):
+            if line.strip() == "\\q":
+                return
+            yield line.strip()
+            continue
+        sql += line + "\n"
+        if line.rstrip().endswith(";"):
+            yield sql
+            sql = ""
+    if sql.strip():
+        yield sql
+
+
+def _respond(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    if statement.startswith("\\"):
+        _describe(connection, statement.rstrip(";"))
+    else:
+        _answer(connection, statement, "table", 1000)
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:
+    name, _, table = command.partition(" ")
+    if name != "\\d":
+        raise UserError(f"unknown command {command!r}. Known: \\d, \\d TABLE, \\q.")
+    if not table:
+        _print_table(connection.sql(TABLES).pl())
+        return
+    columns = connection.sql(COLUMNS, params={"table": table.strip()}).pl()
+    if columns.is_empty():
+        raise UserError(f"no table {table.strip()!r}. `\\d` lists the tables.")
+    _print_table(columns)
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str, format: str, limit: int) -> None:
+    answer = ask(connection, query, limit)
+    if format == "csv":
+        print(_flat(answer.frame).write_csv(), end="")
+    elif format == "json":
+        print(answer.frame.write_ndjson(), end="")
+    else:
+        _print_table(answer.frame)
+        print(f"rows: {answer.frame.height}, seconds: {answer.seconds:.2f}")
+    if answer.truncated:
+        print(f"only the first {limit} rows; `exgrpo sql --limit` raises it", file=sys.stderr)
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with lists and structures as JSON text, for CSV has neither."""
+    return frame.with_columns(
+        pl.Series(column.name, [json.dumps(value, default=str) for value in column.to_list()])
+        for column in frame
+        if column.dtype.is_nested()
+    )
+
+
+def _print_table(frame: pl.DataFrame) -> None:
+    """Print a frame; a value is text, never markup, and wraps rather than being cut."""
+    table = RichTable(box=SIMPLE_HEAD, show_edge=False)
+    for name, type_ in frame.schema.items():
+        table.add_column(
+            Text(name), justify="right" if type_.is_numeric() else "left", overflow="fold"
+        )
+    for row in frame.iter_rows():
+        table.add_row(*(Text(_shown(value)) for value in row))
+    Console(highlight=False).print(table)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    # A response may hold escape sequences: the terminal must show them, not obey them.
+    return CONTROL.sub(lambda match: repr(match[0])[1:-1], str(value))

@@ -1,0 +1,83 @@
+"""Stage: the closing table of a study, for the terminal, for a file and for the README.
+
+Writes `results/<study>/summary.txt` (plain, 110 columns) and `summary.md` (Markdown).
+"""
+
+import io
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from analysis.closing import HEADER, claim_cells, closing_rows, meaning
+from analysis.drawing import study_facts
+from analysis.stage_outputs import StageOutputs, read_stage_outputs
+from exgrpo.errors import UserError
+from exgrpo.records import write_whole
+from exgrpo.settings import Study
+from pipeline.analyse import read_frames
+
+WIDTH = 110
+COLOURS = {
+    "supported": "green",
+    "contradicted": "red",
+    "inconclusive (underpowered)": "yellow",
+    "not testable here": "bright_black",
+}
+
+
+def print_summary(study: Study, results: Path) -> None:
+    """Print the closing table and write it. UserError when the study was not analysed."""
+    outputs = read_stage_outputs(results, study.name)
+    folder = results / study.name
+    if outputs is None:
+        raise UserError(
+            f"{folder / 'analyses'}: missing. Run `exgrpo analyse --study {study.name}` first."
+        )
+    runs = read_frames(folder / "analyses")["study_runs"]
+    heading = f"Study {study.name}, {study_facts(study.name, runs).world}"
+    page = _page(heading, outputs)
+    Console(width=WIDTH).print(page)
+    plain = io.StringIO()
+    Console(width=WIDTH, file=plain, color_system=None).print(page)
+    text = "\n".join(line.rstrip() for line in plain.getvalue().splitlines()) + "\n"
+    write_whole(folder / "summary.txt", text.encode())
+    write_whole(folder / "summary.md", _markdown(study, heading, outputs).encode())
+
+
+def _page(heading: str, outputs: StageOutputs) -> Group:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+    for place, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in closing_rows(outputs.comparison):
+        table.add_row(*(Text(cell) for cell in row))
+    claims = Table(box=None, padding=(0, 1), show_header=False)
+    for name, short, verdict, found in (claim_cells(*pair) for pair in outputs.verdicts):
+        claims.add_row(name, Text(verdict, COLOURS[verdict]), Text(f"{short}: {found}"))
+    note = Padding(Text(meaning(outputs.comparison), "bright_black"), (0, 2, 1, 2))
+    return Group("", Text(f"  {heading}", "bold"), table, note, Padding(claims, (0, 1)))
+
+
+def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:
+    seeds = f"{len(study.seeds)} seed" + ("s" if len(study.seeds) > 1 else "")
+    lines = [
+        f"{heading}; {seeds}, {study.any_run.training.steps} steps.",
+        "",
+        *_markdown_table(HEADER, closing_rows(outputs.comparison)),
+        "",
+        meaning(outputs.comparison),
+        "",
+        *_markdown_table(
+            ("", "claim", "verdict", "estimate with its interval"),
+            [list(claim_cells(claim, verdict)) for claim, verdict in outputs.verdicts],
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(header: tuple[str, ...], rows: list[list[str]]) -> list[str]:
+    cells = [list(header), ["---"] * len(header), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]

@@ -1,0 +1,317 @@
+"""The dashboard's screens through Streamlit's own AppTest, over a made-up study."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
+from streamlit.testing.v1 import AppTest
+
+from analysis.browse import Filters
+from analysis.catalog import build
+from analysis.lake import Entry, LakeFile, compact
+from app import data, state
+from app.browser import Browser, neighbour
+from app.components.token_view import SCALES, tokens_html
+from exgrpo.tables import TRAJECTORIES
+from pipeline.analyse import analyse
+from pipeline.figures import make_figures
+
+ROOT = Path(__file__).resolve().parents[1]
+SCREENS = ("overview", "trajectories", "sql")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    made = make_results(tmp_path_factory.mktemp("app") / "results")
+    analyse(made.study, made.results)
+    make_figures(made.study, made.results)
+    return made
+
+
+@pytest.fixture
+def results(demo: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(demo.results))
+    return demo.results
+
+
+def open_screen(name: str, **query: str | list[str]) -> AppTest:
+    """The screen at an address, after its first run; fails on an exception in it."""
+    test = AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=30)
+    test.run()
+    test.switch_page(f"screens/{name}.py")
+    for key, value in query.items():
+        test.query_params[key] = value
+    test.run()
+    assert not test.exception, [item.message for item in test.exception]
+    return test
+
+
+def texts(test: AppTest) -> str:
+    """All that the screen says outside of tables."""
+    kinds = (test.markdown, test.caption, test.info, test.warning, test.error, test.code)
+    return "\n".join(str(item.value) for kind in kinds for item in kind)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_each_screen_renders_without_a_word_in_the_log(
+    name: str, results: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("streamlit").propagate = True
+    open_screen(name)
+    said = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert not [line for line in said if "deprecat" in line or "default value" in line]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_without_a_catalog_each_screen_names_the_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
+    assert "make reproduce" in open_screen(name).info[0].value
+
+
+def test_the_overview_shows_table_world_and_verdicts(results: Path) -> None:
+    test = open_screen("overview")
+    table = test.dataframe[0].value
+    assert list(table["arm"]) == ["base", "on_policy", "exgrpo"]
+    assert "[" in table["accuracy"].iloc[1]
+    said = texts(test)
+    assert "Hard world" in said
+    assert "inconclusive (underpowered)" in said
+    assert "not testable here" in said
+
+
+def test_a_study_without_analyses_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(make_results(tmp_path / "results").results))
+    assert "no analyses yet" in open_screen("overview").info[0].value
+
+
+def test_verdicts_of_another_version_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_results(tmp_path / "results")
+    analyse(made.study, made.results)
+    claims = made.results / STUDY / "analyses" / "claims.json"
+    claims.write_text(claims.read_text().replace('"statement"', '"said"'))
+    monkeypatch.setenv("EXGRPO_RESULTS", str(made.results))
+    assert f"exgrpo analyse --study {STUDY}" in open_screen("overview").error[0].value
+
+
+def test_the_address_restores_filters_sort_page_and_trajectory(
+    results: Path, demo: DemoResults
+) -> None:
+    replayed = next(row for row in demo.rows["trajectories"] if row["replayed"])
+    test = open_screen(
+        "trajectories",
+        study=STUDY,
+        arms=["exgrpo"],
+        correct="true",
+        step_min="2",
+        sort="mean_entropy",
+        descending="true",
+        size="25",
+        page="2",
+        trajectory=replayed["trajectory"],
+        view="entropy",
+    )
+    assert test.selectbox(key="browser.study").value == STUDY
+    assert test.multiselect(key="browser.arms").value == ["exgrpo"]
+    assert test.number_input(key="browser.step_min").value == 2
+    assert test.toggle(key="browser.descending").value
+    shown = test.dataframe[0].value
+    right = [
+        row["mean_entropy"]
+        for row in demo.rows["trajectories"]
+        if row["run"].startswith("exgrpo-") and row["correct"] and row["step"] >= 2
+    ]
+    expected = sorted(right, reverse=True)[25:50]
+    assert list(shown["entropy"]) == pytest.approx(expected, abs=1e-4)
+    assert f"**{len(right):,}** trajectories" in texts(test)
+    assert replayed["trajectory"] in [item.value for item in test.code]
+    assert f"first sampled at step {replayed['birth_step']}" in texts(test)
+
+
+def test_a_filter_goes_into_the_address_and_back_to_page_one(results: Path) -> None:
+    test = open_screen("trajectories", page="3")
+    test.text_input(key="browser.text").set_value("alert(1)").run()
+    assert test.query_params["text"] == "alert(1)"
+    assert "page" not in test.query_params
+    assert len(test.dataframe[0].value) == 1
+    assert "**1** trajectory" in texts(test)
+
+
+def test_next_walks_over_the_end_of_a_page(results: Path) -> None:
+    first = data.page(Filters(), 1, 25).frame["trajectory"].to_list()
+    second = data.page(Filters(), 2, 25).frame["trajectory"].to_list()
+    test = open_screen("trajectories", size="25", trajectory=first[-1])
+    test.button(key="browser.next").click().run()
+    assert test.query_params["trajectory"] == second[0]
+    assert test.query_params["page"] == "2"
+    test.button(key="browser.previous").click().run()
+    assert test.query_params["trajectory"] == first[-1]
+    assert neighbour(Browser(size=25, trajectory=first[0]), data.page(Filters(), 1, 25), -1) is None
+
+
+def test_an_unknown_trajectory_in_the_address_is_said(results: Path) -> None:
+    test = open_screen("trajectories", trajectory="no:1:2:3")
+    assert "does not hold" in test.warning[0].value
+
+
+def test_hostile_text_is_shown_as_text(results: Path, demo: DemoResults) -> None:
+    hostile = next(row for row in demo.rows["trajectories"] if row["response"] == HOSTILE)
+    test = open_screen("trajectories", trajectory=hostile["trajectory"])
+    assert HOSTILE in [item.value for item in test.code]
+    assert not [item for item in test.markdown if "onerror" in item.value]
+    assert "<img" not in "".join(item.proto.body for item in test.get("html"))
+
+
+def test_tokens_are_escaped_and_coloured_by_number() -> None:
+    tokens = pl.DataFrame(
+        {
+            "position": [0, 1],
+            "token_id": [7, 8],
+            "text": ["<img src=x onerror=alert(1)>", '"><script>'],
+            "behaviour_logprob": [-1.0, -0.5],
+            "logprob": [-0.5, None],
+            "entropy": [1.5, None],
+        }
+    )
+    page = tokens_html(tokens, SCALES["entropy"])
+    assert "<img" not in page
+    assert "<script" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+    assert "rgba(226,122,20,0.800)" in page
+    assert "background:transparent" in page
+    assert "ratio          1.6487" in page
+    assert "not logged" in page
+
+
+def test_sql_answers_counts_and_offers_the_trajectory(results: Path, demo: DemoResults) -> None:
+    test = open_screen("sql")
+    test.text_area[0].set_value("select trajectory, correct from trajectories")
+    test.button[0].click().run()
+    total = len(demo.rows["trajectories"])
+    assert f"**{total} rows**" in texts(test)
+    assert test.query_params["sql"] == "select trajectory, correct from trajectories"
+    again = open_screen("sql", sql="select trajectory from trajectories", limit="100")
+    assert "cut at 100" in texts(again)
+    assert len(again.dataframe[-1].value) == 100
+
+
+@pytest.mark.parametrize(
+    "sql", ["selec 1", "copy (select 1) to 'x.csv'", "select * from read_text('/etc/hostname')"]
+)
+def test_refused_sql_is_one_line(sql: str, results: Path) -> None:
+    test = open_screen("sql", sql=sql)
+    assert len(test.error) == 1
+    assert "\n" not in test.error[0].value
+
+
+def test_a_named_query_runs_with_parameters(results: Path) -> None:
+    test = open_screen("sql", named="arm_summary", parameters=[f"study={STUDY}"])
+    assert list(test.dataframe[-1].value["arm"]) == ["exgrpo", "on_policy"]
+
+
+def write_import(results: Path, responses: list[str], successes: list[int | None]) -> None:
+    """A catalog with one import: a response and its group's k of 4 in each row."""
+    rows = len(responses)
+    columns = {
+        "trajectory": [f"long:1:{i}:0" for i in range(rows)],
+        "run": ["long"] * rows,
+        "step": [1] * rows,
+        "group": list(range(rows)),
+        "slot": [0] * rows,
+        "replayed": [False] * rows,
+        "response": responses,
+        "group_successes": successes,
+        "group_size": [4] * rows,
+    }
+    nothing = TRAJECTORIES.arrow_schema.empty_table()
+    table = pa.concat_tables([nothing, pa.table(columns)], promote_options="default")
+    (results / "lake").mkdir()
+    pq.write_table(table, results / "lake" / "long.parquet")
+    row = {"run": "long", "study": "long", "arm": "import", "status": "imported"}
+    entry = Entry("long", "long", {TRAJECTORIES.name: LakeFile("long.parquet", rows, "")}, row)
+    build([entry], {}, results / "lake", results / "workbench.duckdb")
+
+
+def test_an_import_shows_its_buckets_and_says_that_it_has_no_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_import(tmp_path, ["1", "2", "3"], [0, 4, 4])
+    monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
+    test = open_screen("overview")
+    assert test.dataframe[0].value.to_dict("list") == {
+        "k of K": ["0 of 4", "4 of 4"],
+        "questions": [1, 2],
+    }
+    detail = open_screen("trajectories", trajectory="long:1:1:0", view="entropy")
+    assert "no tokens" in detail.info[0].value
+
+
+def test_one_page_of_20000_long_responses_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, letters = 20_000, 8_000
+    write_import(tmp_path, ["8" * letters] * rows, [None] * rows)
+    monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
+    test = open_screen("trajectories")
+    assert "**20,000** trajectories" in texts(test)
+    shown = test.dataframe[0].value
+    assert len(shown) == 50
+    assert set(shown["response"].str.len()) == {120}
+    assert data.page(Filters(), 400, 50).frame.estimated_size() < 50 * letters * 2
+
+
+def test_a_catalog_built_anew_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
+    for study in ("first", "second"):
+        row = {"run": study, "study": study, "arm": "import", "status": "imported"}
+        entry = compact(study, study, row, {}, tmp_path / "lake")
+        build([entry], {}, tmp_path / "lake", tmp_path / "workbench.duckdb")
+        assert data.answer("runs_overview")["study"].to_list() == [study]
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str | None = None
+    counts: tuple[int, ...] = ()
+    flag: bool | None = None
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = dataclass_field(default_factory=Inner)
+    number: float | None = None
+    page: int = 1
+    view: Literal["a", "b"] = "a"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Outer(),
+        Outer(Inner("x&y=1 ü", (3, 0), False), 0.25, 7, "b"),
+        Outer(Inner("0012", (), True), 0.0, 1, "a"),
+    ],
+)
+def test_a_state_survives_the_address(value: Outer) -> None:
+    assert state.from_query(Outer, state.to_query(value)) == value
+    assert state.to_query(Outer()) == {}
+
+
+def test_what_cannot_be_read_is_left_out() -> None:
+    query = {"page": ["x"], "flag": ["maybe"], "view": ["c"], "number": ["1"], "other": ["1"]}
+    assert state.from_query(Outer, query) == Outer(number=1.0)
+
+
+def test_change_reaches_the_inner_state() -> None:
+    assert state.change(Outer(), name="n", page=2) == Outer(Inner("n"), page=2)

@@ -1,0 +1,103 @@
+"""The real dashboard in a real browser: what only a browser can show to work."""
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from lake_fixture import HOSTILE, DemoResults, make_results
+
+from pipeline.analyse import analyse
+from pipeline.figures import make_figures
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "docs" / "screenshots.py"
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, Any]:
+    pytest.importorskip("playwright", reason="needs the `dev` extra")
+    tools = runpy.run_path(str(SCRIPT))
+    if tools["chromium"]() is None:
+        pytest.skip("needs an installed Chromium or Chrome")
+    return tools
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    made = make_results(tmp_path_factory.mktemp("browser") / "results")
+    analyse(made.study, made.results)
+    make_figures(made.study, made.results)
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(tools: dict[str, Any], demo: DemoResults) -> Iterator[str]:
+    with tools["served"](demo.results) as started:
+        yield started
+
+
+@pytest.fixture
+def page(tools: dict[str, Any]) -> Iterator[Any]:
+    with tools["browsing"]() as made:
+        made.set_default_timeout(30_000)
+        yield made
+
+
+def query(page: Any) -> dict[str, list[str]]:
+    return parse_qs(urlparse(page.url).query)
+
+
+def test_a_click_opens_a_trajectory_and_the_address_restores_it(
+    address: str, tools: dict[str, Any], page: Any, demo: DemoResults, tmp_path: Path
+) -> None:
+    page.goto(f"{address}/trajectories?replayed=true&view=entropy")  # first address of the server
+    tools["settle"](page)
+    tools["click_row"](page, 0, 2)
+    chosen = query(page)["trajectory"][0]
+    rows = {row["trajectory"]: row for row in demo.rows["trajectories"]}
+    assert rows[chosen]["replayed"]
+    tokens = page.locator(".tokens span")
+    assert tokens.count() == rows[chosen]["length"]
+    assert "rgba(226, 122, 20" in tokens.first.evaluate("e => getComputedStyle(e).background")
+    assert "entropy" in tokens.first.get_attribute("data-tip")
+
+    permalink = page.url
+    tools["click_row"](page, 1, 1)  # the second of its group
+    group = rows[chosen]["run"], rows[chosen]["step"], rows[chosen]["group"]
+    other = rows[query(page)["trajectory"][0]]
+    assert (other["run"], other["step"], other["group"]) == group
+    assert other["slot"] == 1
+
+    page.goto(permalink)
+    tools["settle"](page)
+    assert query(page) == {"replayed": ["true"], "view": ["entropy"], "trajectory": [chosen]}
+    assert page.get_by_text(chosen, exact=True).count() >= 1
+    page.keyboard.press("n")
+    tools["settle"](page)
+    assert query(page)["trajectory"] != [chosen]
+    page.screenshot(path=tmp_path / "trajectory.png")
+
+
+def test_hostile_text_runs_nothing(
+    address: str, tools: dict[str, Any], page: Any, demo: DemoResults
+) -> None:
+    alerts: list[str] = []
+    page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+    hostile = next(row for row in demo.rows["trajectories"] if row["response"] == HOSTILE)
+    page.goto(f"{address}/trajectories?trajectory={hostile['trajectory']}")
+    tools["settle"](page)
+    page.get_by_text("<img src=x onerror=alert(1)>").wait_for()
+    assert page.locator('img[src="x"]').count() == 0
+    assert alerts == []
+
+
+def test_every_picture_of_the_readme_is_made_and_small(
+    address: str, tools: dict[str, Any], tmp_path: Path
+) -> None:
+    tools["save_all"](address, tmp_path)
+    sizes = {path.stem: path.stat().st_size for path in tmp_path.glob("*.png")}
+    assert sizes.keys() == {"overview", "trajectories", "trajectory", "sql"}
+    assert max(sizes.values()) < 300_000

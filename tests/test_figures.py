@@ -1,0 +1,155 @@
+"""Figures of a small study through the real stages, and of studies with next to nothing in them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import plotly.io
+import polars as pl
+import pytest
+from lake_fixture import DemoResults, make_results
+
+import pipeline.figures
+from analysis.drawing import study_facts
+from analysis.figures import FIGURES, all_figures
+from analysis.theme import LOOKS, PLOT_CONFIG, arm_order, look
+from exgrpo.errors import UserError
+from pipeline.analyse import analyse, read_frames, read_json
+from pipeline.figures import load_figures, make_figures, write_static
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    made = make_results(tmp_path_factory.mktemp("figures"))
+    analyse(made.study, made.results)
+    return made
+
+
+@pytest.fixture(scope="module")
+def frames(demo: DemoResults) -> dict[str, pl.DataFrame]:
+    return read_frames(demo.results / demo.study.name / "analyses")
+
+
+@pytest.fixture(scope="module")
+def comparison(demo: DemoResults) -> dict[str, Any]:
+    return read_json(demo.results / demo.study.name / "analyses" / "comparison.json")
+
+
+def test_every_figure_says_world_seeds_and_band(demo: DemoResults) -> None:
+    figures = load_figures(demo.study.name, demo.results)
+    assert [figure.name for figure in figures] == list(FIGURES)
+    for figure in figures:
+        subtitle = figure.plot.layout.title.subtitle.text
+        assert "hard world: base model pretrained on chains of 1 to 5 steps" in subtitle
+        assert "seeds 0, 1" in subtitle
+        assert any(word in subtitle for word in ("band:", "bar:", "mean over")), subtitle
+        assert figure.plot.layout.title.text and figure.reading
+        assert figure.plot.data, figure.name
+
+
+def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
+    for figure in load_figures(demo.study.name, demo.results):
+        for trace in figure.plot.data:
+            for arm in ("on_policy", "exgrpo"):
+                if trace.name == arm and trace.marker.color:
+                    assert trace.marker.color == look(arm).colour, figure.name
+        if figure.name in ("final_accuracy", "difference_to_on_policy"):
+            assert figure.plot.layout.yaxis.type == "category"
+    assert len({(style.colour, style.symbol) for style in LOOKS.values()}) == len(LOOKS)
+    assert look("an arm of later") == look("an arm of later")
+    assert arm_order(["z", "exgrpo", "base", "a"]) == ["base", "exgrpo", "a", "z"]
+
+
+def test_curve_shows_mean_and_range_of_the_seeds(
+    demo: DemoResults, frames: dict[str, pl.DataFrame]
+) -> None:
+    plot = next(f for f in load_figures(demo.study.name, demo.results) if f.name == "snowball").plot
+    line = next(trace for trace in plot.data if trace.name == "exgrpo")
+    shares = frames["snowball"].filter(pl.col("arm") == "exgrpo")["flawed_share"]
+    assert list(line.y) == [pytest.approx(shares.mean())]
+    assert list(line.customdata[0]) == [pytest.approx(shares.min()), pytest.approx(shares.max())]
+
+
+def test_no_figure_of_empty_answers_fails(
+    frames: dict[str, pl.DataFrame], comparison: dict[str, Any]
+) -> None:
+    facts = study_facts("demo", frames["study_runs"])
+    empty = {name: frame.clear() for name, frame in frames.items()}
+    none = {"level": 0.95, "benchmarks": [], "arms": []}
+    for figure in all_figures(facts, empty, none):
+        texts = [note.text for note in figure.plot.layout.annotations]
+        assert any("Nothing to show" in text for text in texts), figure.name
+        figure.plot.to_json()
+
+
+def test_one_seed_one_arm_without_replay(
+    frames: dict[str, pl.DataFrame], comparison: dict[str, Any]
+) -> None:
+    few = {
+        name: frame.filter(pl.col("arm").is_in(["base", "on_policy"]))
+        if "seed" not in frame.columns
+        else frame.filter(
+            pl.col("arm").is_in(["base", "on_policy"])
+            & (pl.col("seed").is_null() | (pl.col("seed") == 0))
+        )
+        for name, frame in frames.items()
+    }
+    few["buffer_dynamics"] = few["buffer_dynamics"].with_columns(buffer_questions=pl.lit(0))
+    arms = [arm for arm in comparison["arms"] if arm["arm"] in ("base", "on_policy")]
+    figures = all_figures(study_facts("demo", few["study_runs"]), few, comparison | {"arms": arms})
+    by_name = {figure.name: figure.plot for figure in figures}
+    assert "seed 0" in by_name["learning_curve"].layout.title.subtitle.text
+    assert "questions only: one seed" in by_name["final_accuracy"].layout.title.subtitle.text
+    assert not by_name["difference_to_on_policy"].data
+    assert not by_name["buffer_dynamics"].data
+
+
+def test_a_world_without_pretraining_names_the_model(frames: dict[str, pl.DataFrame]) -> None:
+    null = pl.lit(None)
+    foreign = frames["study_runs"].with_columns(
+        pretrained=null.cast(pl.Int64), world=null.cast(pl.String), base_model=pl.lit("Qwen/Qwen")
+    )
+    assert study_facts("demo", foreign).world == "base model Qwen/Qwen"
+
+
+def test_stage_writes_json_and_offline_html(
+    demo: DemoResults, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline.figures, "_browser", lambda: None)
+    make_figures(demo.study, demo.results)
+    said = capsys.readouterr().out
+    assert "no static images: no Chrome or Chromium was found" in said
+    folder = demo.results / demo.study.name / "figures"
+    assert (folder / "plotly.min.js").stat().st_size > 1_000_000
+    for name in FIGURES:
+        assert plotly.io.from_json((folder / f"{name}.json").read_text()).data
+        page = (folder / f"{name}.html").read_text()
+        assert 'src="plotly.min.js"' in page and "http" not in page.replace("http-equiv", "")
+        assert f'"showSendToCloud": {json.dumps(PLOT_CONFIG["showSendToCloud"])}' in page
+    assert not list(folder.glob("*.svg"))
+
+
+def test_static_figures(demo: DemoResults, tmp_path: Path) -> None:
+    if not pipeline.figures._browser():
+        pytest.skip("needs a Chrome or Chromium")
+    stale = tmp_path / "gone.svg"
+    stale.touch()
+    figures = load_figures(demo.study.name, demo.results)[:2]
+    assert write_static(figures, tmp_path) is None
+    assert sorted(path.stem for path in tmp_path.glob("*.svg")) == sorted(f.name for f in figures)
+    for path in tmp_path.glob("*.svg"):
+        assert "hard world" in path.read_text()
+
+
+def test_a_browser_that_fails_costs_no_figure(
+    demo: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER_PATH", shutil.which("false") or "/bin/false")
+    reason = write_static(load_figures(demo.study.name, demo.results)[:1], tmp_path)
+    assert reason and reason.startswith("the browser failed")
+
+
+def test_missing_analyses_are_named(demo: DemoResults, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="exgrpo analyse --study demo"):
+        make_figures(demo.study, tmp_path)

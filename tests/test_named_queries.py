@@ -1,0 +1,174 @@
+"""The named queries: each against a plain loop over the rows that were logged."""
+
+from collections import defaultdict
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from lake_fixture import ARMS, SEEDS, STEPS, STUDY, DemoResults, make_results
+
+from analysis.catalog import open_catalog
+from analysis.errors import UserError
+from analysis.queries import answer, named_queries
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    return make_results(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def connection(demo: DemoResults) -> Any:
+    with open_catalog(demo.catalog) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def trajectories(demo: DemoResults) -> Rows:
+    runs = {row["run"]: row for row in demo.rows["runs"]}
+    return [
+        {**row, "arm": runs[row["run"]]["arm"], "seed": runs[row["run"]]["seed"]}
+        for row in demo.rows["trajectories"]
+    ]
+
+
+def share(values: list[Any]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def test_every_named_query_declares_its_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    for query in named_queries().values():
+        frame = answer(connection, query.name, **dict.fromkeys(query.parameters))
+        assert frame.columns == list(query.columns), query.name
+        assert query.purpose and query.grain
+
+
+def test_runs_overview(
+    demo: DemoResults, connection: duckdb.DuckDBPyConnection, trajectories: Rows
+) -> None:
+    frame = answer(connection, "runs_overview")
+    expected = []
+    for run in demo.rows["runs"]:
+        key = run["run"]
+        samples = [row for row in demo.rows["evaluations"] if row["run"] == key]
+        steps = [row for row in demo.rows["steps"] if row["run"] == key]
+        right = [
+            row
+            for row in trajectories
+            if row["run"] == key and row["correct"] and not row["replayed"]
+        ]
+        last = [
+            row["correct"]
+            for row in samples
+            if row["benchmark"] == "validation" and row["step"] == STEPS
+        ]
+        signal = sum(row["signal_groups"] for row in steps)
+        expected.append(
+            {name: run[name] for name in ("study", "run", "arm", "seed", "world", "steps")}
+            | {
+                "validation_accuracy": share(last),
+                "signal_share": signal / sum(row["groups"] for row in steps) if steps else None,
+                "flawed_share": share([not row["chain_valid"] for row in right]),
+                "sampled_tokens": sum(row["sampled_tokens"] for row in steps) or None,
+                "seconds": run["seconds"],
+            }
+        )
+    assert_rows(frame, sorted(expected, key=lambda row: (row["arm"], row["seed"] or 0)))
+
+
+def test_learning_curve(demo: DemoResults, connection: duckdb.DuckDBPyConnection) -> None:
+    frame = answer(connection, "learning_curve", study=STUDY, benchmark="validation")
+    runs = {row["run"]: row for row in demo.rows["runs"]}
+    groups: dict[tuple[Any, ...], Rows] = defaultdict(list)
+    for row in demo.rows["evaluations"]:
+        if row["benchmark"] == "validation":
+            run = runs[row["run"]]
+            groups[run["arm"], run["seed"], row["run"], row["step"]].append(row)
+    assert len(groups) == len(ARMS) * len(SEEDS) * 3
+    expected = [
+        dict(zip(("arm", "seed", "run", "step"), key, strict=True))
+        | {
+            "questions": len({row["question"] for row in rows}),
+            "samples": sum(row["correct"] is not None for row in rows),
+            "accuracy": share([row["correct"] for row in rows]),
+        }
+        for key, rows in sorted(groups.items())
+    ]
+    assert_rows(frame, expected)
+
+
+def test_buckets(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> None:
+    frame = answer(connection, "buckets", study=STUDY)
+    groups: dict[tuple[Any, ...], set[tuple[Any, ...]]] = defaultdict(set)
+    entropies: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for row in trajectories:
+        key = (row["arm"], (row["step"] - 1) // 10 * 10 + 1, row["group_successes"])
+        groups[key].add((row["run"], row["step"], row["group"]))
+        if not row["replayed"]:
+            entropies[key].append(row["mean_entropy"])
+    expected = [
+        dict(zip(("arm", "first_step", "group_successes"), key, strict=True))
+        | {"groups": len(groups[key]), "mean_entropy": share(entropies[key])}
+        for key in sorted(groups)
+    ]
+    assert_rows(frame, expected)
+
+
+def test_group(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> None:
+    run = trajectories[-1]["run"]
+    frame = answer(connection, "group", run=run, step="3", group="1")  # text, as a page hands it
+    rows = [row for row in trajectories if (row["run"], row["step"], row["group"]) == (run, 3, 1)]
+    assert [row["slot"] for row in rows] == [0, 1, 2, 3]
+    assert_rows(frame, [{name: row.get(name) for name in frame.columns} for row in rows])
+    with pytest.raises(UserError, match=r"query 'group': Conversion Error: .*'three'"):
+        answer(connection, "group", run=run, step="three", group=1)
+
+
+def test_lineage(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> None:
+    counts: dict[str, int] = defaultdict(int)
+    for row in trajectories:
+        if row["replayed"]:
+            counts[row["source"]] += 1
+    source = max(counts, key=lambda key: counts[key])
+    assert counts[source] > 1
+    rows = [row for row in trajectories if source in (row["trajectory"], row.get("source"))]
+    for start in (source, rows[-1]["trajectory"]):  # from the source, and from a replay of it
+        frame = answer(connection, "lineage", trajectory=start)
+        assert_rows(frame, [{name: row.get(name) for name in frame.columns} for row in rows])
+        assert frame["replayed"].to_list() == [False] + [True] * counts[source]
+
+
+def test_question_history(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> None:
+    last = trajectories[-1]
+    frame = answer(connection, "question_history", run=last["run"], question=last["question"])
+    rows = [
+        {name: row.get(name) for name in frame.columns}
+        for row in trajectories
+        if (row["run"], row["question"]) == (last["run"], last["question"])
+    ]
+    assert_rows(frame, rows)
+
+
+def assert_rows(frame: pl.DataFrame, expected: Rows) -> None:
+    assert frame.height == len(expected)
+    for found, row in zip(frame.to_dicts(), expected, strict=True):
+        assert found == pytest.approx(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("bucket", {}, "Did you mean 'buckets'"),
+        ("buckets", {"studi": "x"}, "Did you mean 'study'"),
+        ("buckets", {}, "needs the parameter 'study': the study"),
+    ],
+)
+def test_wrong_names_and_parameters_are_errors(
+    connection: duckdb.DuckDBPyConnection, name: str, parameters: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        answer(connection, name, **parameters)

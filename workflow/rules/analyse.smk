@@ -1,0 +1,13 @@
+rule analyse:
+    input:
+        "results/{study}/catalog.json",
+    output:
+        directory("results/{study}/analyses"),
+    log:
+        "results/{study}/logs/analyse.log",
+    benchmark:
+        "results/{study}/benchmarks/analyse.tsv"
+    conda:
+        "../../environment.yml"
+    shell:
+        "exgrpo analyse --study {wildcards.study} 2>&1 | tee -i -a {log}"

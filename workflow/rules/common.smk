@@ -1,0 +1,50 @@
+# The study, and the few functions that rules need.
+
+import re
+from pathlib import Path
+
+from exgrpo.settings import content_hash, load_study
+from pipeline.study import write_study
+
+config.setdefault("study", "tiny")
+config.setdefault("threads", 1)  # of one training, evaluation or pretraining job
+
+STUDY = load_study(config["study"])
+SHARED = STUDY.any_run
+
+# Written here, not by a rule, so that it is right even where Snakemake's own records are lost.
+write_study(STUDY, Path("results"))
+
+
+wildcard_constraints:
+    study=re.escape(STUDY.name),
+    run="|".join(map(re.escape, [*STUDY.runs, STUDY.base_run])),
+
+
+def entries():
+    """Everything of this study that the lake holds."""
+    return [f"questions-{STUDY.name}", STUDY.base_run, *STUDY.runs]
+
+
+def model_of(run):
+    """The file that says that the model of a run is there; the base model's for the base run."""
+    folder = "base" if run == STUDY.base_run else f"runs/{run}"
+    return f"results/{STUDY.name}/{folder}/done.json"
+
+
+def evaluated_model(wildcards):
+    """What must be there before a run can be evaluated."""
+    return model_of(wildcards.run)
+
+
+def logs_of_entry(wildcards):
+    """What must be done before an entry of the lake can be made."""
+    entry, folder = wildcards.entry, f"results/{STUDY.name}"
+    if entry == f"questions-{STUDY.name}":
+        return [f"{folder}/questions/done.json"]
+    return [model_of(entry), f"{folder}/evaluations/{entry}/done.json"]
+
+
+def training_priority(wildcards):
+    """The first seed of every arm comes first: a whole comparison is there as early as can be."""
+    return -STUDY.seeds.index(STUDY.runs[wildcards.run].seed)

@@ -1,0 +1,17 @@
+rule evaluate:
+    input:
+        questions="results/{study}/questions/done.json",
+        model=evaluated_model,
+    output:
+        "results/{study}/evaluations/{run}/done.json",
+    log:
+        "results/{study}/logs/evaluate/{run}.log",
+    benchmark:
+        "results/{study}/benchmarks/evaluate/{run}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: config["threads"]
+    priority: 1
+    shell:
+        "exgrpo evaluate --study {wildcards.study} --run {wildcards.run} --threads {threads}"
+        " 2>&1 | tee -i -a {log}"
