@@ -10,7 +10,6 @@ from analysis.comparison import BASE
 from analysis.theme import MUTED, arm_order, faded, look
 
 Frames = Mapping[str, pl.DataFrame]
-SEED_BAND = "line: mean over seeds; band: least to greatest seed"
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,13 @@ class StudyFacts:
     world: str
     seeds: list[int]
     arms: list[str]
+
+    @property
+    def seed_band(self) -> str:
+        """What line and band of a curve are."""
+        if len(self.seeds) == 1:
+            return "line: the only seed, so there is no band"
+        return "line: mean over seeds; band: least to greatest seed"
 
     def subtitle(self, meaning: str) -> str:
         """World, seeds and the meaning of the band in one line, two if it is long."""

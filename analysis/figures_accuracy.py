@@ -7,7 +7,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.comparison import BASE, REFERENCE
-from analysis.drawing import SEED_BAND, Frames, StudyFacts, add_arm, by_seed, say_empty, start
+from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
 from analysis.theme import MUTED, arm_order, look
 
 TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distribution (test_ood)"}
@@ -15,7 +15,7 @@ TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distri
 
 def _curve(facts: StudyFacts, frames: Frames, x: str, label: str) -> go.Figure:
     rows = frames["gain_over_time"]
-    plot = start(facts, SEED_BAND, label, "validation accuracy")
+    plot = start(facts, facts.seed_band, label, "validation accuracy")
     base = rows.filter((pl.col("arm") == BASE) & (pl.col("step") == 0))["accuracy"]
     for arm in facts.arms:
         mine = rows.filter(pl.col("arm") == arm)
@@ -98,7 +98,8 @@ def _panels(
         horizontal_spacing=0.06,
         subplot_titles=[TEST_NAMES.get(name, name) for name in benchmarks],
     )
-    meaning = _interval_meaning(facts, comparison["level"]) + "; small ticks: single seeds" + extra
+    ticks = "; small ticks: single seeds" if len(facts.seeds) > 1 else ""
+    meaning = _interval_meaning(facts, comparison["level"]) + ticks + extra
     plot.update_layout(title_subtitle_text=facts.subtitle(meaning), showlegend=False, margin_t=120)
     arms = {entry["arm"]: entry for entry in comparison["arms"]}
     shown = [
@@ -140,7 +141,9 @@ def accuracy_by_level(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> g
         .group_by("arm", "seed", "level")
         .agg((pl.col("correct") / pl.col("samples")).mean().alias("accuracy"))
     )
-    plot = start(facts, SEED_BAND, "steps of the question's chain", "accuracy of the final model")
+    plot = start(
+        facts, facts.seed_band, "steps of the question's chain", "accuracy of the final model"
+    )
     for arm in [BASE, *facts.arms]:
         table = by_seed(rows.filter(pl.col("arm") == arm), "level", "accuracy")
         if table.height:

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.drawing import SEED_BAND, Frames, StudyFacts, add_arm, by_seed, say_empty, start
+from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
 from analysis.theme import FLAWED, MUTED, VALID, look
 
 
@@ -21,9 +21,9 @@ def _windows(rows: pl.DataFrame, column: str) -> pl.DataFrame:
 
 
 def _over_windows(
-    facts: StudyFacts, rows: pl.DataFrame, column: str, y: str, empty: str, extra: str = ""
+    facts: StudyFacts, rows: pl.DataFrame, column: str, y: str, empty: str
 ) -> go.Figure:
-    plot = start(facts, SEED_BAND + extra, "training step (start of a window of 10)", y)
+    plot = start(facts, facts.seed_band, "training step (start of a window of 10)", y)
     for arm in facts.arms:
         table = by_seed(rows.filter(pl.col("arm") == arm), "window_start", column)
         if table.height:

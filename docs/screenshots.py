@@ -88,8 +88,8 @@ def settle(page: Page) -> None:
 
 
 def click_row(page: Page, table: int, row: int) -> None:
-    """Click a row, from 0, of the screen's n-th table. Tables are canvases: click by place."""
-    canvas = page.locator('[data-testid="stDataFrame"]').nth(table)
+    """Click a row, from 0, of the n-th table in sight. Tables are canvases: click by place."""
+    canvas = page.locator('[data-testid="stDataFrame"]:visible').nth(table)
     canvas.click(position={"x": 120, "y": 34 + 34 * row + 17})
     page.wait_for_timeout(300)
     settle(page)

@@ -4,6 +4,7 @@ Every stage is imported inside its command: `exgrpo --help` stays fast, and the 
 is set before torch reads it.
 """
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -35,11 +36,17 @@ CONFIG, RESULTS = Path("config"), Path("results")
 
 
 def main() -> None:
-    """Run the command line. A UserError is printed alone and ends with exit code 2."""
+    """Run the command line. A UserError or a full disk is told in a line and exit code 2."""
     try:
         app()
     except (UserError, AnalysisError) as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror}. Free some, run the same again.", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == 130:  # typer's answer to Ctrl-C

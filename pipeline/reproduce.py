@@ -20,6 +20,7 @@ import psutil
 
 from exgrpo.errors import UserError
 from exgrpo.settings import load_study
+from pipeline.study import write_study
 
 WORKFLOW = Path(__file__).resolve().parents[1] / "workflow"
 RESULTS = Path("results")
@@ -34,9 +35,10 @@ def reproduce(name: str, cores: int | None = None) -> int:
     UserError when the study has a mistake or when the results are being worked on already.
     """
     started = time.monotonic()
-    load_study(name)  # a mistake in it ends here, on one screen, before Snakemake starts
+    study = load_study(name)  # a mistake in it ends here, on one screen, before Snakemake starts
     cores = cores or min(2, os.cpu_count() or 1)
     with _lock(RESULTS / ".lock") as lock:
+        write_study(study, RESULTS)
         if not (RESULTS / "workbench.duckdb").exists():
             # It serves every study, so no rule declares it; the study's note about it goes too.
             (RESULTS / name / "catalog.json").unlink(missing_ok=True)

@@ -22,7 +22,6 @@ from app.browser import Browser, neighbour
 from app.components.token_view import SCALES, tokens_html
 from exgrpo.tables import TRAJECTORIES
 from pipeline.analyse import analyse
-from pipeline.figures import make_figures
 
 ROOT = Path(__file__).resolve().parents[1]
 SCREENS = ("overview", "trajectories", "sql")
@@ -32,7 +31,6 @@ SCREENS = ("overview", "trajectories", "sql")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
     made = make_results(tmp_path_factory.mktemp("app") / "results")
     analyse(made.study, made.results)
-    make_figures(made.study, made.results)
     return made
 
 
@@ -102,7 +100,7 @@ def test_verdicts_of_another_version_are_said(
     claims = made.results / STUDY / "analyses" / "claims.json"
     claims.write_text(claims.read_text().replace('"statement"', '"said"'))
     monkeypatch.setenv("EXGRPO_RESULTS", str(made.results))
-    assert f"exgrpo analyse --study {STUDY}" in open_screen("overview").error[0].value
+    assert f"exgrpo analyse --study {STUDY}" in open_screen("overview").code[0].value
 
 
 def test_the_address_restores_filters_sort_page_and_trajectory(
@@ -212,7 +210,7 @@ def test_sql_answers_counts_and_offers_the_trajectory(results: Path, demo: DemoR
 def test_refused_sql_is_one_line(sql: str, results: Path) -> None:
     test = open_screen("sql", sql=sql)
     assert len(test.error) == 1
-    assert "\n" not in test.error[0].value
+    assert "\n" not in test.code[-1].value
 
 
 def test_a_named_query_runs_with_parameters(results: Path) -> None:

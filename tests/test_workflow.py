@@ -134,6 +134,26 @@ def test_one_call_at_a_time(folder: Path) -> None:
     assert [path.name for path in (folder / "results").iterdir()] == [".lock"]
 
 
+def test_a_full_disk_is_told_before_anything_starts(folder: Path) -> None:
+    (folder / "results" / "smoke").mkdir(parents=True)
+    (folder / "results" / "smoke" / "study.json.tmp").symlink_to("/dev/full")
+    done = exgrpo(folder, "reproduce", "smoke")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: results/smoke/study.json: cannot write: No space left")
+    assert not (folder / "results" / "smoke" / "study.json").exists()
+
+
+def test_a_full_disk_anywhere_is_told_in_a_line() -> None:
+    command = [sys.executable, "-m", "pipeline.cli", "--help"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: No space left on device. Free some, run the same again.\n"
+
+
 def test_a_failing_step_has_the_last_word_with_its_log(folder: Path) -> None:
     edit(folder / SMOKE, "pretraining: {steps: 60}", "path: models/nowhere")
     done = exgrpo(folder, "reproduce", "smoke")
@@ -230,21 +250,26 @@ def test_an_interrupted_and_a_killed_run_end_like_an_unbroken_one(
 ) -> None:
     runs = folder / "results" / "smoke" / "runs"
 
-    def attempts() -> list[int]:
+    def attempts() -> list[dict[str, int]]:
         manifests = [path.read_text() for path in runs.glob("*/log/manifest.jsonl")]
-        return [text.count('"kind": "attempt"') for text in manifests]
+        lines = [json.loads(line) for text in manifests for line in text.splitlines()]
+        return [line for line in lines if line["kind"] == "attempt"]
 
-    stopped = start_until(folder, lambda: any(runs.glob("*/checkpoints/*")), signal.SIGINT)
+    def latest_attempt() -> int:
+        return max(attempt["attempt"] for attempt in attempts())
+
+    stopped = start_until(folder, lambda: any(runs.glob("*/checkpoints/*.pt")), signal.SIGINT)
     assert stopped.returncode == 130
     assert "run the same command again" in stopped.stderr
     assert not all((run / "done.json").exists() for run in runs.iterdir())
 
-    start_until(folder, lambda: max(attempts()) > 1, signal.SIGKILL)
+    start_until(folder, lambda: latest_attempt() > 1, signal.SIGKILL)
     assert not all((run / "done.json").exists() for run in runs.iterdir())
 
     done = exgrpo(folder, "reproduce", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert max(attempts()) > 2
+    assert latest_attempt() > 2
+    assert any(attempt["resumed_from"] > 0 for attempt in attempts())
     assert lake_rows(folder) == lake_rows(unbroken)
 
 

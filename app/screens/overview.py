@@ -13,6 +13,7 @@ from analysis.stage_outputs import StageOutputs
 from app import data, state
 from app.components.bucket_bars import bucket_bars
 from app.components.closing_table import closing_table
+from app.components.errors import show_error
 from app.components.verdict_card import verdict_card
 
 CARDS_A_ROW = 3
@@ -65,7 +66,7 @@ def _trained(study: str, runs: pl.DataFrame) -> None:
     try:
         outputs = data.stage_outputs(study)
     except UserError as error:
-        st.error(str(error))
+        show_error(error)
         return
     if outputs is None:
         st.info(

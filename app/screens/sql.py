@@ -8,6 +8,7 @@ import streamlit as st
 from analysis import queries
 from analysis.errors import UserError
 from app import data, state
+from app.components.errors import show_error
 from app.components.row_picker import row_picker
 
 LIMITS = [100, 1000, 10_000]
@@ -110,7 +111,7 @@ def _result(question: Question) -> None:
     try:
         answer = _ask(question)
     except UserError as error:
-        st.error(str(error).splitlines()[0])
+        show_error(error)
         return
     rows = f"{answer.frame.height:,} row{'' if answer.frame.height == 1 else 's'}"
     cut = f", cut at {question.limit:,}: the query has more" if answer.truncated else ""
@@ -132,7 +133,7 @@ def _result(question: Question) -> None:
     if chosen in ids:
         st.page_link(
             "screens/trajectories.py",
-            label=f"Open `{chosen}` in Trajectories",
+            label="Open the chosen row in Trajectories",
             icon=":material/open_in_new:",
             query_params={"trajectory": chosen},
         )

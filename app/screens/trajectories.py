@@ -7,6 +7,7 @@ from analysis.errors import UserError
 from app import data, state
 from app.browser import Browser, neighbour, open_trajectory, read
 from app.components.detail import show_detail
+from app.components.errors import show_error
 from app.components.filters import show_filters, show_order
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import trajectory_rows
@@ -21,7 +22,7 @@ def show() -> None:
     try:
         page = data.page(browser.filters, browser.page, browser.size)
     except UserError as error:
-        st.error(str(error))
+        show_error(error)
         return
     _table(browser, page)
     if browser.trajectory is None:
