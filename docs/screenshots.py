@@ -81,10 +81,11 @@ def browsing() -> Iterator[Page]:
 
 
 def settle(page: Page) -> None:
-    """Wait until the screen has run and is drawn; tables and figures are drawn a little later."""
+    """Wait until the screen has run and nothing in it is still a grey placeholder."""
     page.wait_for_selector('[data-testid="stElementContainer"]', state="attached", timeout=60_000)
     page.wait_for_selector('[data-test-script-state="notRunning"]', timeout=60_000)
-    page.wait_for_timeout(1500)
+    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
+    page.wait_for_timeout(1000)
 
 
 def click_row(page: Page, table: int, row: int) -> None:

@@ -93,6 +93,7 @@ _CHARACTERS = str.maketrans(
 _REWRITES = [
     (re.compile(pattern), new)
     for pattern, new in (
+        (r"\s+", " "),
         (r"√\s*(\d+|\w)", r"\\sqrt{\1}"),
         (r"√", r"\\sqrt"),
         (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])\.?", ""),
@@ -125,7 +126,7 @@ _REWRITES = [
         (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
         (r"([_^])\s*\{(\w)\}(?!\w)", r"\1\2"),
         (r"(\^\d)(?=[a-zA-Z])", r"\1 "),
-        (r"[\s.,;:。，]+$", ""),
+        (r"(?<![\s.,;:。，])[\s.,;:。，]+$", ""),  # the look-behind keeps it linear
         (r"\s+", " "),
         (r"(?<=\W) | (?=\W)", ""),
     )

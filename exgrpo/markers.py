@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from exgrpo import chain
 
 _CODE = re.compile(r"```|^\s*(def \w+\(|class \w+|import \w+|from \w+ import )|\bprint\(", re.M)
-_REPEATED = re.compile(r"(.{20,}?)\1{2,}", re.S)
+_REPEATED = re.compile(r"(.{20,200}?)\1{2,}", re.S)
 
 
 @dataclass(frozen=True)
 class Markers:
-    """code, repetition: always known. The rest is None where the task has no exact check."""
+    """code, repetition: always known. The rest is None where the task has no exact check.
+
+    repetition: a passage of 20 to 200 characters stands three times or more in a row.
+    """
 
     code: bool
     repetition: bool

@@ -99,7 +99,7 @@ def train(
         optimiser.load_state_dict(saved["optimiser"])
         progress = Progress.from_state(saved["progress"])
     recorder = Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START)
-    with Grader() as grader:
+    with Grader(workers=1) as grader:
         trainer = Trainer(
             settings,
             {question.id: question for question in train_questions},

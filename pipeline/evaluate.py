@@ -43,7 +43,7 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
     recorder = Recorder(folder / "log")
     began = time.monotonic()
     scores = {}
-    with Grader() as grader:
+    with Grader(workers=1) as grader:
         for benchmark in BENCHMARKS:
             rows = evaluate(
                 model,

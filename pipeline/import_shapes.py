@@ -187,12 +187,18 @@ def _rows(file: Path) -> Iterator[tuple[str, Row | str]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        wrong = f"no JSON object: {line[:60]!r}. Mend or remove the line."
-        yield f"line {number}", row if isinstance(row, dict) else wrong
+        yield (
+            f"line {number}",
+            _object(line) or f"no JSON object: {line[:60]!r}. Mend or remove it.",
+        )
+
+
+def _object(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def _recognise(file: Path, row: Row) -> Shape:

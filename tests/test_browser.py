@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
 
+from analysis.figures import FIGURES
 from pipeline.analyse import analyse
 from pipeline.figures import load_figures
 
@@ -84,6 +85,12 @@ def test_a_click_opens_a_trajectory_and_the_address_restores_it(
     page.screenshot(path=tmp_path / "trajectory.png")
 
 
+def test_the_overview_draws_every_figure(address: str, tools: dict[str, Any], page: Any) -> None:
+    page.goto(address)
+    tools["settle"](page)
+    assert page.locator(".js-plotly-plot .main-svg").count() >= len(FIGURES)
+
+
 def test_hostile_text_runs_nothing(
     address: str, tools: dict[str, Any], page: Any, demo: DemoResults
 ) -> None:
@@ -92,7 +99,7 @@ def test_hostile_text_runs_nothing(
     hostile = next(row for row in demo.rows["trajectories"] if row["response"] == HOSTILE)
     page.goto(f"{address}/trajectories?trajectory={hostile['trajectory']}")
     tools["settle"](page)
-    page.get_by_text("<img src=x onerror=alert(1)>").wait_for()
+    page.locator('[data-testid="stCode"]', has_text="<img src=x onerror=alert(1)>").wait_for()
     assert page.locator('img[src="x"]').count() == 0
     assert alerts == []
 

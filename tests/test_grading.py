@@ -1,5 +1,6 @@
 """Grading: 137 cases from public reports, our own choices, and workers that hang or die."""
 
+import contextlib
 import json
 import os
 import random
@@ -41,7 +42,7 @@ def grader() -> Iterator[Grader]:
 
 
 def grade_cases(grader: Grader, cases: list[dict[str, str]]) -> dict[str, Verdict]:
-    verdicts = {}
+    verdicts: dict[str, Verdict] = {}
     for kind in KINDS:
         of_kind = [case for case in cases if kind_of(case) == kind]
         items = [(case["gold"], case["response"]) for case in of_kind]
@@ -222,10 +223,8 @@ def test_format_failures_are_told_from_wrong_answers(grader: Grader) -> None:
 )
 def test_exact_text_is_read_in_no_time_whatever_it_is(text: str) -> None:
     start = time.process_time()
-    try:
+    with contextlib.suppress(RecursionError):  # the grader calls this wrong
         answers.equal("5", answers.tidy(text), answers.exact)
-    except RecursionError:
-        pass  # the grader calls this wrong
     answers.last_box(r"\boxed{" * 3000 + text)
     answers.stated_answer("answer " + text, letter=False)
     assert time.process_time() - start < 1.0

@@ -51,7 +51,7 @@ def _table(browser: Browser, page: Page) -> None:
         browser.trajectory,
         "browser.rows",
         open_trajectory,
-        height=300,
+        height=300 if browser.trajectory else 620,
         column_config={
             "entropy": st.column_config.NumberColumn(format="%.4f"),
             "response": st.column_config.TextColumn(width="large"),
