@@ -77,23 +77,28 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
+def listed_parts(log: Path) -> list[Part]:
+    """Every part that the manifest lists, in order, those of dead attempts too."""
+    return [
+        Part(**{key: value for key, value in line.items() if key != "kind"})
+        for line in _lines(log)
+        if line["kind"] == "part"
+    ]
+
+
 def live_parts(log: Path) -> list[Part]:
-    """The parts that count, in order: every listed part not overtaken by a later attempt.
+    """The parts that count: every listed part not overtaken by a later attempt.
 
     A part is dead when a later attempt resumed from a step before the part's last step.
     """
-    resumed: dict[int, int] = {}
-    parts: list[Part] = []
-    for line in _lines(log):
-        if line["kind"] == "attempt":
-            resumed[line["attempt"]] = line["resumed_from"]
-        else:
-            parts.append(Part(**{key: value for key, value in line.items() if key != "kind"}))
+    attempts = [line for line in _lines(log) if line["kind"] == "attempt"]
     return [
         part
-        for part in parts
+        for part in listed_parts(log)
         if all(
-            part.last_step <= step for attempt, step in resumed.items() if attempt > part.attempt
+            part.last_step <= attempt["resumed_from"]
+            for attempt in attempts
+            if attempt["attempt"] > part.attempt
         )
     ]
 

@@ -52,7 +52,7 @@ class Pretraining(Section):
     seed: int = 0
     world: Literal["hard", "easy"] = "hard"  # a name for the figures; the lengths decide
     max_level: int = Field(5, ge=1)  # longest demonstration: 5 is the hard world, 8 the easy one
-    steps: int = Field(500, ge=1)
+    steps: int = Field(600, ge=1)  # enough that every single step is known; 500 was not
     batch: int = Field(64, ge=1)
     learning_rate: float = Field(3e-3, gt=0)
     wrong_step_rate: float = Field(0.12, ge=0, le=1)  # a written step is wrong this often

@@ -224,6 +224,15 @@ def summary(study: StudyName = "tiny", config: Config = CONFIG, results: Results
     print_summary(_load(study, config), results)
 
 
+@app.command()
+def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Put the closing table of a study into README.md, between its markers."""
+    from pipeline.readme import update_readme
+
+    changed = update_readme(_load(study, config), results)
+    print("README.md: updated" if changed else "README.md: up to date")
+
+
 def _load(name: str, config: Path) -> "Study":
     from exgrpo.settings import load_study
 

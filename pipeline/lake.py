@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.lake import Entry, compact
 from exgrpo.errors import UserError
-from exgrpo.records import MANIFEST, check_part, live_parts
+from exgrpo.records import MANIFEST, Part, check_part, listed_parts, live_parts
 from exgrpo.settings import Study
 from pipeline.files import evaluation_folder, run_folder, study_folder
 
@@ -61,14 +61,13 @@ def _compact(
             )
         for part in live:
             parts.setdefault(part.table, []).append(check_part(log, part))
-        _say_what_is_dead(entry, log, len(live), sum(part.rows for part in live))
+        _say_what_is_dead(entry, log, live)
     run = json.loads(run_file.read_text()) if run_file else None
     return compact(entry, study, run, parts, results / "lake")
 
 
-def _say_what_is_dead(entry: str, log: Path, live: int, live_rows: int) -> None:
-    lines = (log / MANIFEST).read_text().splitlines(keepends=True)
-    parts = [json.loads(line) for line in lines if line.endswith("\n") and '"part"' in line]
-    if dead := len(parts) - live:
-        rows = sum(part["rows"] for part in parts) - live_rows
-        print(f"{entry}: left out {dead} parts ({rows:,} rows) of attempts that were cut short")
+def _say_what_is_dead(entry: str, log: Path, live: list[Part]) -> None:
+    dead = [part for part in listed_parts(log) if part not in live]
+    if dead:
+        rows = sum(part.rows for part in dead)
+        print(f"{entry}: left out {len(dead)} parts ({rows:,} rows) of attempts cut short")

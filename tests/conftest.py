@@ -1,15 +1,21 @@
-"""Shared by all tests: a small base model, made once a session."""
+"""Shared by all tests, made once a session: a small base model, and a made-up study."""
 
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 import torch
+from lake_fixture import DemoResults, make_results
 
+from analysis.catalog import open_catalog
 from exgrpo.pretraining import pretrain
 from exgrpo.settings import Pretraining
 
@@ -33,3 +39,32 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the folder ../shared with real data, which is not part of the repo")
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    """A made-up study with lake and catalog. Not to be changed: see `own`."""
+    return make_results(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="session")
+def connection(demo: DemoResults) -> Iterator[duckdb.DuckDBPyConnection]:
+    with open_catalog(demo.catalog) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def trajectories(demo: DemoResults) -> list[dict[str, Any]]:
+    """Every trajectory of the made-up study, with its run's arm and seed."""
+    runs = {row["run"]: row for row in demo.rows["runs"]}
+    return [
+        {**row, "arm": runs[row["run"]]["arm"], "seed": runs[row["run"]]["seed"]}
+        for row in demo.rows["trajectories"]
+    ]
+
+
+@pytest.fixture
+def own(demo: DemoResults, tmp_path: Path) -> DemoResults:
+    """A copy of the made-up study that a test may change."""
+    shutil.copytree(demo.results, tmp_path / "results")
+    return DemoResults(tmp_path / "results", demo.study, demo.rows)

@@ -1,16 +1,15 @@
 """The SQL of the analyses against plain Python loops over the rows that were logged."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import mean, stdev
 from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
-from lake_fixture import STUDY, DemoResults, make_results
+from lake_fixture import STUDY, DemoResults
 
-from analysis.catalog import open_catalog
 from analysis.queries import answer, named_queries
 
 Row = dict[str, Any]
@@ -26,17 +25,6 @@ ANALYSES = (
     "snowball_questions",
     "study_runs",
 )
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    return make_results(tmp_path_factory.mktemp("analyses"))
-
-
-@pytest.fixture(scope="module")
-def connection(demo: DemoResults) -> Iterator[duckdb.DuckDBPyConnection]:
-    with open_catalog(demo.catalog) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -7,35 +7,14 @@ from typing import Any
 
 import duckdb
 import pytest
-from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
+from lake_fixture import HOSTILE, STUDY, DemoResults
 
 from analysis import browse
-from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.tokens import read_tokens
 from exgrpo.tables import TABLES
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    return make_results(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def connection(demo: DemoResults) -> Any:
-    with open_catalog(demo.catalog) as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def trajectories(demo: DemoResults) -> Rows:
-    runs = {row["run"]: row for row in demo.rows["runs"]}
-    return [
-        {**row, "arm": runs[row["run"]]["arm"], "seed": runs[row["run"]]["seed"]}
-        for row in demo.rows["trajectories"]
-    ]
 
 
 FILTERS = browse.Filters()

@@ -2,12 +2,11 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
-from lake_fixture import STEPS, STUDY, DemoResults, demo_study, make_results
+from lake_fixture import STEPS, STUDY, DemoResults, demo_study
 
 from analysis import catalog
 from analysis.catalog import open_catalog
@@ -17,24 +16,6 @@ from analysis.tokens import read_tokens
 from exgrpo.tables import TABLES
 from pipeline.catalog import build_catalog
 from pipeline.lake import add_import
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    return make_results(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def connection(demo: DemoResults) -> Any:
-    with open_catalog(demo.catalog) as connection:
-        yield connection
-
-
-@pytest.fixture
-def own(demo: DemoResults, tmp_path: Path) -> DemoResults:
-    """A copy of the demo results that a test may change."""
-    shutil.copytree(demo.results, tmp_path / "results")
-    return DemoResults(tmp_path / "results", demo.study, demo.rows)
 
 
 def test_every_table_but_tokens_holds_every_row(

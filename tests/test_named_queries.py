@@ -6,33 +6,12 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
-from lake_fixture import ARMS, SEEDS, STEPS, STUDY, DemoResults, make_results
+from lake_fixture import ARMS, SEEDS, STEPS, STUDY, DemoResults
 
-from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.queries import answer, named_queries
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    return make_results(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def connection(demo: DemoResults) -> Any:
-    with open_catalog(demo.catalog) as connection:
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def trajectories(demo: DemoResults) -> Rows:
-    runs = {row["run"]: row for row in demo.rows["runs"]}
-    return [
-        {**row, "arm": runs[row["run"]]["arm"], "seed": runs[row["run"]]["seed"]}
-        for row in demo.rows["trajectories"]
-    ]
 
 
 def share(values: list[Any]) -> float | None:

@@ -3,36 +3,16 @@
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
-from lake_fixture import DemoResults, make_results
+from lake_fixture import DemoResults
 
 from analysis import catalog
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.queries import ask
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    return make_results(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def connection(demo: DemoResults) -> Any:
-    with open_catalog(demo.catalog) as connection:
-        yield connection
-
-
-@pytest.fixture
-def own(demo: DemoResults, tmp_path: Path) -> DemoResults:
-    """A copy of the demo results that a test may change."""
-    shutil.copytree(demo.results, tmp_path / "results")
-    return DemoResults(tmp_path / "results", demo.study, demo.rows)
-
 
 HOSTILE_SQL = """
 SELECT * FROM read_text('/etc/hostname')

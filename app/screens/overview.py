@@ -10,6 +10,7 @@ from analysis.drawing import study_facts
 from analysis.errors import UserError
 from analysis.figures import Figure
 from analysis.stage_outputs import StageOutputs
+from analysis.theme import PLOT_CONFIG
 from app import data, state
 from app.components.bucket_bars import bucket_bars
 from app.components.closing_table import closing_table
@@ -93,7 +94,9 @@ def _figures(study: str, figures: list[Figure]) -> None:
         part = figures[left : left + 2]
         for column, figure in zip(st.columns(2, gap="medium"), part, strict=False):
             with column:
-                st.plotly_chart(figure.plot, theme=None, key=f"{study}.{figure.name}")
+                st.plotly_chart(
+                    figure.plot, theme=None, key=f"{study}.{figure.name}", config=PLOT_CONFIG
+                )
                 st.caption(figure.reading)
 
 
@@ -124,7 +127,7 @@ def _imported(runs: pl.DataFrame, named: str | None) -> None:
         ),
         hide_index=True,
     )
-    bars.plotly_chart(bucket_bars(buckets), theme=None, key=f"buckets.{run}")
+    bars.plotly_chart(bucket_bars(buckets), theme=None, key=f"buckets.{run}", config=PLOT_CONFIG)
     _runs(runs, run=run)
 
 
