@@ -6,6 +6,7 @@ entries, never a glob, so a half-written file is never taken for done.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ def compact(
     marker.parent.mkdir(parents=True, exist_ok=True)
     aside = marker.with_suffix(".tmp")
     aside.write_text(json.dumps(asdict(done), indent=1) + "\n")
-    aside.replace(marker)
+    _put_in_place(aside, marker)
     return done
 
 
@@ -80,18 +81,41 @@ def read_entries(lake: Path) -> list[Entry]:
 
 
 def check_files(entries: Iterable[Entry], lake: Path) -> None:
-    """Raise UserError when a file of these entries is missing or has another number of rows."""
+    """Raise UserError when a file of these entries is missing, torn or not what was written."""
     for entry in entries:
         for file in entry.tables.values():
             path = lake / file.path
-            remedy = (
-                f"Make it again: remove {_marker(lake, entry.entry)} and run "
-                f"`exgrpo lake --study {entry.study} --entry {entry.entry}`."
-            )
+            remedy = _remedy(entry, lake)
             if not path.is_file():
                 raise UserError(f"{path}: missing from the lake. {remedy}")
             if (rows := _footer(path, remedy).num_rows) != file.rows:
                 raise UserError(f"{path}: holds {rows} rows instead of {file.rows}. {remedy}")
+            if (digest := _sha256(path)) != file.sha256:
+                raise UserError(
+                    f"{path}: corrupt: its sha256 is {digest[:12]}, its entry says "
+                    f"{file.sha256[:12]}. {remedy}"
+                )
+
+
+def _remedy(entry: Entry, lake: Path) -> str:
+    if entry.entry.startswith("import-"):
+        return "Make it again: import the file once more under the same name."
+    return (
+        f"Make it again: remove {_marker(lake, entry.entry)} and run "
+        f"`exgrpo lake --study {entry.study} --entry {entry.entry}`."
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _put_in_place(aside: Path, path: Path) -> None:
+    """Rename a finished file after its bytes are on disk."""
+    with aside.open("rb") as file:
+        os.fsync(file.fileno())
+    aside.replace(path)
 
 
 def scan(paths: list[Path], table: Table) -> pl.LazyFrame:
@@ -144,9 +168,8 @@ def _compact_table(table: Table, parts: list[Path], lake: Path, name: str) -> La
             aside, compression="zstd", row_group_size=ROW_GROUP
         )
         _check_conserved(table, parts, rows, aside)
-        with aside.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        aside.replace(path)
+        digest = _sha256(aside)
+        _put_in_place(aside, path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UserError(
             f"{path}: cannot make it from {len(parts)} parts in {parts[0].parent}: {error}. "

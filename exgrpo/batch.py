@@ -53,6 +53,33 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """How a group came out: `successes` right of `size` graded trajectories (k of K)."""
+
+    successes: int
+    size: int
+
+    @property
+    def bucket(self) -> int | None:
+        """k where there is something to learn from, else None."""
+        return self.successes if 0 < self.successes < self.size else None
+
+    @property
+    def difficulty(self) -> str | None:
+        """The paper's three ranges (facts 4.7): at K = 8 hard is k 1-2, medium 3-5, easy 6-7."""
+        if self.bucket is None:
+            return None
+        share = self.successes / self.size
+        return "hard" if share <= 0.25 else "easy" if share >= 0.75 else "medium"
+
+
+def outcome(rewards: torch.Tensor) -> Outcome:
+    """The outcome of one group's rewards, [K], NaN where ungraded."""
+    graded = rewards[~rewards.isnan()]
+    return Outcome(int(graded.sum()), len(graded))
+
+
+@dataclass(frozen=True)
 class Row:
     """One trajectory of the batch. Per-token lists have one value a response token.
 

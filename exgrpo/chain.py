@@ -36,9 +36,13 @@ def apply(left: int, operation: str, right: int) -> int:
     return {"+": left + right, "-": left - right, "*": left * right}[operation] % 10
 
 
+def is_question(text: str) -> bool:
+    return _QUESTION.fullmatch(text) is not None
+
+
 def parse(text: str) -> tuple[int, list[tuple[str, int]]]:
     """First digit and the (operation, digit) pairs of a question. ValueError if it is none."""
-    if not _QUESTION.fullmatch(text):
+    if not is_question(text):
         raise ValueError(f"no chain: {text!r}")
     return int(text[0]), [(text[i], int(text[i + 1])) for i in range(1, len(text) - 1, 2)]
 

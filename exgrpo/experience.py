@@ -71,8 +71,8 @@ class ReplayBuffer:
     def observe(
         self, question: str, successes: int, group_size: int, right: Sequence[Trajectory]
     ) -> list[Event]:
-        """Take in a graded group: k successes of K, and the right trajectories sampled now."""
-        if question in self.retired or group_size == 0 or successes == 0:
+        """Take in a wholly graded group: k successes of K, and the right ones sampled now."""
+        if question in self.retired or successes == 0:
             return []
         before = self.buckets.get(question)
         if successes == group_size:
@@ -145,10 +145,14 @@ def draw_questions(
     if count == 0:
         return []
     weight = weights[np.array(filled) - 1]
+    if not weight.sum() > 0:  # no bucket within reach of a narrow Gaussian: uniform, as released
+        weight = np.ones(len(filled))
     wanted = rng.multinomial(count, weight / weight.sum())
     taken = np.minimum(wanted, sizes)
     for _ in range(count - int(taken.sum())):
         room = np.where(taken < sizes, weight, 0.0)
+        if not room.sum() > 0:
+            room = (taken < sizes).astype(float)
         taken[rng.choice(len(filled), p=room / room.sum())] += 1
     return [
         Draw(members[bucket][index], bucket)

@@ -6,6 +6,7 @@ with no padding left, so that no later line needs a mask.
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
@@ -22,6 +24,7 @@ from transformers import (
 )
 
 from exgrpo.errors import UserError
+from exgrpo.records import sync
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,26 @@ def load_policy(path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return model, tokenizer
 
 
+def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Save model and tokenizer as a Hugging Face folder, whole or not at all."""
+    aside = folder.with_name(folder.name + ".unfinished")
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        for file in aside.iterdir():
+            sync(file)
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+        sync(folder.parent)
+    except Exception as error:  # safetensors and tokenizers raise their own kinds
+        shutil.rmtree(aside, ignore_errors=True)
+        raise UserError(
+            f"{folder}: cannot save the model: {error}. Free disk space or mend the permissions, "
+            f"then run again."
+        ) from error
+
+
 def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a model folder or hub name."""
     return _load(AutoTokenizer.from_pretrained, path)
@@ -70,7 +93,7 @@ def _load(loader: Callable[[str], Any], path: str) -> Any:
         )
     try:
         return loader(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         first = str(error).strip().splitlines()[0]
         raise UserError(
             f"{path}: cannot load the model that settings.base.path names: {first} Check the "

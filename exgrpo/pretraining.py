@@ -13,6 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, proce
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from exgrpo import chain
+from exgrpo.policy import save_policy
 from exgrpo.settings import Pretraining
 
 SPECIAL = ["<pad>", "<bos>", "<eos>"]
@@ -81,8 +82,7 @@ def pretrain(settings: Pretraining, folder: Path, progress: Callable[[str], None
         optimiser.zero_grad()
         if step % 50 == 0 or step == settings.steps:
             progress(f"base model: step {step}/{settings.steps}  loss {loss.item():.3f}")
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_policy(model, tokenizer, folder)
 
 
 def _batch(

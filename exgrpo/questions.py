@@ -9,6 +9,7 @@ from pathlib import Path
 
 from exgrpo import chain
 from exgrpo.errors import UserError
+from exgrpo.grading import check_gold
 from exgrpo.records import write_whole
 from exgrpo.settings import Questions
 
@@ -82,9 +83,12 @@ def load(path: Path) -> list[Question]:
     """
     if not path.exists():
         raise UserError(f"{path}: no such question file. Run `exgrpo questions` first.")
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: no UTF-8 text: {error}. Save the file as UTF-8.") from error
     questions = [
-        _read(line, f"{path}, line {number}")
-        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        _read(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)
     ]
     if not questions:
         raise UserError(
@@ -109,9 +113,8 @@ def _read(line: str, where: str) -> Question:
         ) from error
     if not isinstance(text, str) or not text.strip():
         raise UserError(f"{where}: key `text` is {text!r}. Give the question as text.")
-    if not isinstance(gold, str) or not gold.strip():
-        raise UserError(
-            f"{where}: key `gold` is {gold!r}: an answer cannot be graded against it. "
-            f"Give the right answer as text, or remove the line."
-        )
-    return Question(text, gold, level, source)
+    if level is not None and not isinstance(level, int):
+        raise UserError(f"{where}: key `level` is {level!r}. Give a whole number, or null.")
+    if source == chain.SOURCE and not chain.is_question(text):
+        raise UserError(f"{where}: key `text` is {text!r}, which is no chain such as `7+5*3=`.")
+    return Question(text, check_gold(gold, f"{where}: key `gold`"), level, source)

@@ -54,16 +54,17 @@ def sync(path: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: temporary name, sync, rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(path.name + ".tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         aside.write_bytes(content)
         sync(aside)
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise UserError(
-            f"{path}: cannot write: {error.strerror}. Free disk space, run again."
+            f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, "
+            f"then run again."
         ) from error
     sync(path.parent)
 
@@ -73,8 +74,14 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     if not manifest.exists():
         return []
     lines = manifest.read_text().splitlines(keepends=True)
-    # A torn last line is a write that a kill cut off: its part was never listed.
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    try:
+        # A torn last line is a write that a kill cut off: its part was never listed.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+    except ValueError as error:
+        raise UserError(
+            f"{manifest}: a line is no JSON ({error}). Restore it from a backup or remove "
+            f"{log.parent} and run the stage again."
+        ) from error
 
 
 def listed_parts(log: Path) -> list[Part]:
@@ -154,10 +161,10 @@ class Recorder:
     def _write(self, table: str, rows: list[dict[str, Any]], first: int, last: int) -> None:
         name = f"{table}/part-{self.attempt}-{first}-{last}.parquet"
         path = self.log / name
-        path.parent.mkdir(exist_ok=True)
         aside = path.with_suffix(".tmp")
         frame = pa.Table.from_pylist(rows, schema=TABLES[table].arrow_schema)
         try:
+            path.parent.mkdir(exist_ok=True)
             pq.write_table(frame, aside, compression="zstd")
             sync(aside)
             part = Part(
@@ -176,8 +183,8 @@ class Recorder:
         except OSError as error:
             aside.unlink(missing_ok=True)
             raise UserError(
-                f"{path}: cannot write the log: {error.strerror}. Free disk space and "
-                f"run again: training resumes from its last checkpoint."
+                f"{path}: cannot write the log: {error.strerror}. Free disk space or mend the "
+                f"permissions, then run again: training resumes from its last checkpoint."
             ) from error
 
     def _append(self, line: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ keys and wrong types are errors that name file, key, value and remedy.
 import difflib
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -50,7 +51,6 @@ class Pretraining(Section):
     """How the workflow makes the base model from flawed demonstrations. All [ours]."""
 
     seed: int = 0
-    world: Literal["hard", "easy"] = "hard"  # a name for the figures; the lengths decide
     max_level: int = Field(5, ge=1)  # longest demonstration: 5 is the hard world, 8 the easy one
     steps: int = Field(600, ge=1)  # enough that every single step is known; 500 was not
     batch: int = Field(64, ge=1)
@@ -89,10 +89,12 @@ class Experience(Section):
 
     replay: Literal["none", "trajectory", "question"] = "none"  # question: K fresh, none replayed
     share: float = Field(0.5, ge=0, le=1)  # [paper] rho: share of the batch drawn from the buffer
-    mu: float = 0.5  # [paper] centre of the Gaussian over buckets, as a share of K
+    mu: float = Field(0.5, ge=0, le=1)  # [paper] centre of the Gaussian, as a share of K
     sigma: float = Field(1.0, gt=0)  # [code] in success counts (paper's text: accuracy; facts 1.5)
     choice: Literal["lowest_entropy", "highest_entropy", "random"] = "lowest_entropy"  # [paper]
-    start: float = Field(0.35, ge=0, le=1)  # [paper] delayed start: batch pass@1 above this
+    # [paper] delayed start: replay is on after the first batch with pass@1 above this; None: from
+    # the first step, as the paper does for Llama
+    start: float | None = Field(0.35, ge=0, le=1)
 
 
 class Objective(Section):
@@ -126,6 +128,9 @@ class Log(Section):
     token_floats_share: float = Field(1.0, ge=0, le=1)  # [ours] trajectories with float columns
 
 
+SHARED_SECTIONS = ("questions", "base", "evaluation")
+
+
 class RunSettings(Section):
     """All that decides one run. Its hash names the run's folder, so no run resumes another's."""
 
@@ -142,6 +147,13 @@ class RunSettings(Section):
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     log: Log = Log()
+
+    @property
+    def world(self) -> str | None:
+        """`hard` when the base model has seen shorter chains only; None when it is not ours."""
+        if self.base.path is not None:
+            return None
+        return "hard" if self.base.pretraining.max_level < self.questions.max_level else "easy"
 
     @property
     def hash(self) -> str:
@@ -197,7 +209,6 @@ class Study(BaseModel):
                 shared.questions.model_dump(),
                 shared.base.model_dump(),
                 shared.evaluation.model_dump(),
-                shared.rollout.model_dump(),
             ]
         )
 
@@ -221,6 +232,7 @@ def load_study(name: str, config: Path = Path("config")) -> Study:
         for seed in study.seeds:
             run = _resolve(name, arm, seed, layers)
             runs[run.run] = run
+    _check_shared(runs.values(), config)
     if len(runs) < len(study.arms) * len(study.seeds):
         raise UserError(
             f"{path}: an arm or a seed is listed twice: arms {study.arms}, "
@@ -229,9 +241,17 @@ def load_study(name: str, config: Path = Path("config")) -> Study:
     return Study(name=name, title=study.title, arms=arms, seeds=study.seeds, runs=runs)
 
 
-def load_run_settings(path: Path) -> RunSettings:
-    """Load resolved settings from JSON, as a run's folder keeps them."""
-    return _parse(RunSettings, json.loads(path.read_text()), path)
+def _check_shared(runs: Iterable[RunSettings], config: Path) -> None:
+    """All runs of a study share questions, base model and evaluation, else none can be compared."""
+    first, *others = runs
+    for run in others:
+        for section in SHARED_SECTIONS:
+            if getattr(run, section) != getattr(first, section):
+                raise UserError(
+                    f"{config / 'arms' / run.arm}.yaml: key `settings.{section}`: differs from arm "
+                    f"{first.arm!r}. All arms of a study share {', '.join(SHARED_SECTIONS)}: set "
+                    f"them in the study, and make a second study for another base or task."
+                )
 
 
 def _arm_layers(arm: str, config: Path, named_in: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -255,6 +275,11 @@ def _resolve(
     merged: dict[str, Any] = {}
     run = None
     for path, layer in layers:  # validated layer by layer, so that an error names its own file
+        if named := layer.keys() & {"study", "arm", "seed"}:
+            raise UserError(
+                f"{path}: unknown key `settings.{min(named)}` (value {layer[min(named)]!r}). A run "
+                f"gets its study, arm and seed from `arms` and `seeds` of the study. Remove it."
+            )
         merged = _merge(merged, layer)
         run = _parse(
             RunSettings,
@@ -296,7 +321,7 @@ def _existing(folder: Path, name: str, kind: str, named_in: Path | None = None) 
 def _read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no valid YAML: {error}. Mend the line named.") from error
 
 

@@ -14,7 +14,14 @@ from accelerate import Accelerator
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from exgrpo import step_records
-from exgrpo.batch import Group, Row, fresh_questions, numpy_generator, torch_generator
+from exgrpo.batch import (
+    Group,
+    Row,
+    fresh_questions,
+    numpy_generator,
+    outcome,
+    torch_generator,
+)
 from exgrpo.checkpoint import Progress
 from exgrpo.experience import (
     Candidate,
@@ -37,8 +44,8 @@ from exgrpo.update import update_policy
 
 
 @dataclass(frozen=True)
-class Trainer:
-    """The parts that a step uses; built once a start."""
+class RunContext:
+    """What every step of a run uses; built once a start."""
 
     settings: RunSettings
     train_questions: dict[str, Question]
@@ -52,20 +59,20 @@ class Trainer:
     recorder: Recorder
 
 
-def train_step(trainer: Trainer, progress: Progress, record_seconds: float) -> dict[str, Any]:
+def train_step(context: RunContext, progress: Progress, record_seconds: float) -> dict[str, Any]:
     """One step of Algorithm 1. Changes the policy and `progress`; returns the row of `steps`."""
-    settings, step = trainer.settings, progress.step
+    settings, step = context.settings, progress.step
     clock = step_records.Clock()
     replay_on = progress.started and settings.experience.replay != "none"
     # ExGRPO takes the clip off every token once the start threshold has been passed.
     clip_on = settings.objective.clip_after_start or not progress.started
 
-    draws = _draw_experience(trainer, progress) if replay_on else []
-    groups, scores = _compose(trainer, progress, draws)
+    draws = _draw_experience(context, progress) if replay_on else []
+    groups, scores = _compose(context, progress, draws)
     clock.lap("select")
-    rows = _roll_out(trainer, progress, groups, scores)
+    rows = _roll_out(context, progress, groups, scores)
     clock.lap("rollout")
-    rows = _grade(trainer, rows)
+    rows = _grade(context, rows)
     rewards = _rewards(rows, len(groups), settings.rollout.group_size)
     clock.lap("grade")
 
@@ -77,21 +84,21 @@ def train_step(trainer: Trainer, progress: Progress, record_seconds: float) -> d
         rows,
         settings,
         settings.objective.clip if clip_on else None,
-        trainer.model,
-        trainer.optimiser,
-        trainer.accelerator,
+        context.model,
+        context.optimiser,
+        context.accelerator,
     )
     clock.lap("update")
 
-    events = _learn_from(rows, groups, rewards, progress, replay_on)
+    events = _learn_from(rows, groups, rewards, progress, settings.experience.replay, replay_on)
     fresh = [row for row in rows if not row.replayed]
     progress.sampled_tokens += sum(len(row.behaviour_logprobs) for row in fresh)
     # Delayed start: batch pass@1 above the threshold once switches replay on for good.
-    pass_at_1 = float(torch.tensor([bool(row.verdict.correct) for row in fresh]).float().mean())
-    progress.started |= pass_at_1 > settings.experience.start
+    pass_at_1 = sum(row.verdict.correct is True for row in fresh) / len(fresh)
+    progress.started |= pass_at_1 > (settings.experience.start or 0.0)
     progress.seconds += clock.total + record_seconds
     metrics = step_records.step_row(
-        trainer.settings,
+        context.settings,
         progress,
         rows,
         groups,
@@ -100,17 +107,17 @@ def train_step(trainer: Trainer, progress: Progress, record_seconds: float) -> d
         clock,
         replay_on,
         record_seconds,
-        len(trainer.train_questions),
+        len(context.train_questions),
     )
     step_records.add_step(
-        trainer.recorder, settings, step, rows, groups, rewards, update, events, metrics
+        context.recorder, settings, step, rows, groups, rewards, update, events, metrics
     )
     return metrics
 
 
-def _draw_experience(trainer: Trainer, progress: Progress) -> list[Draw]:
-    """Line: draw min(|E|, floor(rho * B)) questions from the buffer, Gaussian over buckets."""
-    settings = trainer.settings
+def _draw_experience(context: RunContext, progress: Progress) -> list[Draw]:
+    """Algorithms 1 and 2: min(|E|, floor(rho * B)) questions from the buffer, by their buckets."""
+    settings = context.settings
     weights = bucket_weights(
         settings.rollout.group_size, settings.experience.mu, settings.experience.sigma
     )
@@ -123,18 +130,18 @@ def _draw_experience(trainer: Trainer, progress: Progress) -> list[Draw]:
 
 
 def _compose(
-    trainer: Trainer, progress: Progress, draws: Sequence[Draw]
+    context: RunContext, progress: Progress, draws: Sequence[Draw]
 ) -> tuple[list[Group], dict[str, TokenScores]]:
-    """The batch: fresh questions first, then the drawn ones with their ranked candidates.
+    """Algorithm 1's batch: fresh questions, then the drawn ones with their ranked candidates.
 
     Returns the groups and the token scores of each replayed trajectory by its id.
     """
-    settings = trainer.settings
+    settings = context.settings
     fresh_count = settings.batch.questions - len(draws)
-    order = list(trainer.train_questions.values())
+    order = list(context.train_questions.values())
     fresh = fresh_questions(order, progress.cursor, fresh_count, settings.seed)
     progress.cursor += fresh_count
-    groups = [Group(question, trainer.tokenizer(question.text).input_ids) for question in fresh]
+    groups = [Group(question, context.tokenizer(question.text).input_ids) for question in fresh]
     stored = [progress.buffer.stored.get(draw.question, []) for draw in draws]
     if settings.experience.replay != "trajectory":
         stored = [[] for _ in draws]
@@ -143,7 +150,7 @@ def _compose(
         zip(
             [trajectory.id for trajectory in flat],
             score_sequences(
-                trainer.policy,
+                context.policy,
                 [trajectory.sequence for trajectory in flat],
                 settings.rollout.temperature,
                 settings.batch.micro_batch_tokens,
@@ -153,10 +160,10 @@ def _compose(
     )
     rng = numpy_generator(settings.seed, "choose", progress.step)
     for draw, kept in zip(draws, stored, strict=True):
-        question = trainer.train_questions[draw.question]
+        question = context.train_questions[draw.question]
         candidates = [_candidate(trajectory, scores[trajectory.id]) for trajectory in kept]
         ranked = tuple(rank_candidates(candidates, settings.experience.choice, rng))
-        groups.append(Group(question, trainer.tokenizer(question.text).input_ids, draw, ranked))
+        groups.append(Group(question, context.tokenizer(question.text).input_ids, draw, ranked))
     return groups, scores
 
 
@@ -170,21 +177,21 @@ def _candidate(trajectory: Trajectory, scores: TokenScores) -> Candidate:
 
 
 def _roll_out(
-    trainer: Trainer,
+    context: RunContext,
     progress: Progress,
     groups: Sequence[Group],
     scores: dict[str, TokenScores],
 ) -> list[Row]:
-    """K rows a group: the replayed trajectory in slot 0 where there is one, the rest fresh."""
-    settings, step = trainer.settings, progress.step
+    """Algorithm 1's rollouts: K rows a group, a replayed trajectory in slot 0, the rest fresh."""
+    settings, step = context.settings, progress.step
     sampling = Sampling(
         settings.rollout.temperature,
         settings.rollout.max_new_tokens,
-        stop_ids(trainer.policy, trainer.tokenizer),
+        stop_ids(context.policy, context.tokenizer),
     )
     size = settings.rollout.group_size
     rollouts = generate(
-        trainer.policy,
+        context.policy,
         [group.prompt_ids for group in groups],
         [size - bool(group.candidates) for group in groups],
         sampling,
@@ -206,12 +213,12 @@ def _roll_out(
     return rows
 
 
-def _grade(trainer: Trainer, rows: Sequence[Row]) -> list[Row]:
+def _grade(context: RunContext, rows: Sequence[Row]) -> list[Row]:
     """Decode and grade every row, the replayed ones too."""
-    responses = trainer.tokenizer.batch_decode(
+    responses = context.tokenizer.batch_decode(
         [row.sequence.response_ids for row in rows], skip_special_tokens=True
     )
-    verdicts = trainer.grader.grade_all(
+    verdicts = context.grader.grade_all(
         [(row.question.gold, text) for row, text in zip(rows, responses, strict=True)]
     )
     return [
@@ -234,28 +241,31 @@ def _learn_from(
     groups: Sequence[Group],
     rewards: torch.Tensor,
     progress: Progress,
+    replay: str,
     collect: bool,
 ) -> list[Event]:
-    """Update the buffer with every group of the step; nothing is collected before the start."""
-    events = [
-        Event(
-            group.question.id,
-            "replayed",
-            group.candidates[0].trajectory.id,
-            group.draw.bucket if group.draw else None,
-            progress.buffer.buckets.get(group.question.id),
-        )
-        for group in groups
-        if group.candidates
-    ]
-    if not collect:
-        return events
+    """Algorithm 1's update of E and S with every group of the step, experiential ones too.
+
+    Before the start nothing is collected, but solved questions retire, as in the released code.
+    A group with an ungraded trajectory changes nothing: its k of K is not known.
+    """
+    if replay == "none":
+        return []
+    buffer = progress.buffer
+    events = []
     for index, group in enumerate(groups):
-        graded = ~torch.isnan(rewards[index])
+        question = group.question.id
+        if group.draw and group.candidates:
+            source = group.candidates[0].trajectory.id
+            bucket = group.draw.bucket
+            events.append(Event(question, "replayed", source, bucket, bucket))
+        result = outcome(rewards[index])
+        if result.size < rewards.shape[1] or not (collect or result.bucket is None):
+            continue
         right = [
             Trajectory(
                 row.id,
-                group.question.id,
+                question,
                 group.prompt_ids,
                 row.sequence.response_ids,
                 row.behaviour_logprobs,
@@ -267,6 +277,5 @@ def _learn_from(
             and not row.replayed
             and row.finish == "stop"  # a cut-off success has no end to learn
         ]
-        successes = int(rewards[index][graded].sum())
-        events += progress.buffer.observe(group.question.id, successes, int(graded.sum()), right)
+        events += buffer.observe(question, result.successes, result.size, right)
     return events

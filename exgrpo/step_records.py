@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from exgrpo.batch import Group, Row
+from exgrpo.batch import Group, Row, outcome
 from exgrpo.checkpoint import Progress
 from exgrpo.experience import Event, Trajectory
 from exgrpo.grading import Verdict
@@ -111,8 +111,7 @@ def add_step(
 
 
 def _trajectory(row: Row, group: Group, rewards: torch.Tensor, seen: RowUpdate) -> dict[str, Any]:
-    graded = rewards[~torch.isnan(rewards)]
-    successes, size = int(graded.sum()), len(graded)
+    result = outcome(rewards)
     markers = mark(row.question.source, row.question.text, row.response)
     length = len(row.entropies)
     return {
@@ -131,10 +130,11 @@ def _trajectory(row: Row, group: Group, rewards: torch.Tensor, seen: RowUpdate) 
         "extracted": row.verdict.extracted,
         "correct": row.verdict.correct,
         "format_ok": row.verdict.format_ok,
-        "group_successes": successes,
-        "group_size": size,
+        "group_successes": result.successes,
+        "group_size": result.size,
         "bucket_drawn": group.draw.bucket if group.draw else None,
-        "bucket": successes if 0 < successes < size else None,
+        "bucket": result.bucket,
+        "difficulty": result.difficulty,
         "mean_entropy": sum(row.entropies) / length,
         "summed_entropy": sum(row.entropies),
         "nll": row.nll,

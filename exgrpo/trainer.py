@@ -17,11 +17,11 @@ from exgrpo.checkpoint import Progress
 from exgrpo.errors import UserError
 from exgrpo.evaluation import evaluate
 from exgrpo.grading import Grader
-from exgrpo.policy import fingerprint, load_policy
+from exgrpo.policy import fingerprint, load_policy, save_policy
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder
 from exgrpo.settings import RunSettings
-from exgrpo.step import Trainer, train_step
+from exgrpo.step import RunContext, train_step
 
 
 def train(
@@ -55,14 +55,14 @@ def train(
             weight_decay=settings.optimiser.weight_decay,
         ),
     )
-    progress = Progress()
+    progress = Progress(started=settings.experience.start is None)
     if saved:
         accelerator.unwrap_model(model).load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
         progress = Progress.from_state(saved["progress"])
     recorder = Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START)
     with Grader(workers=1) as grader:
-        trainer = Trainer(
+        context = RunContext(
             settings,
             {question.id: question for question in train_questions},
             validation,
@@ -76,65 +76,64 @@ def train(
         )
         if not saved:
             recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
-            _validate(trainer, progress)
+            _validate(context, progress)
             recorder.flush(0, 0)
-        _loop(trainer, progress, folder, base, report, heartbeat)
-    trainer.policy.save_pretrained(folder / "final")
-    tokenizer.save_pretrained(folder / "final")
+        _loop(context, progress, folder, base, report, heartbeat)
+    save_policy(context.policy, tokenizer, folder / "final")
     return progress, recorder
 
 
 def _loop(
-    trainer: Trainer,
+    context: RunContext,
     progress: Progress,
     folder: Path,
     base: str,
     report: Callable[[dict[str, Any]], None],
     heartbeat: Callable[[Progress, Recorder], None],
 ) -> None:
-    training = trainer.settings.training
+    training = context.settings.training
     flushed = progress.step
     record_seconds = 0.0
     while progress.step < training.steps:
         progress.step += 1
-        metrics = train_step(trainer, progress, record_seconds)
+        metrics = train_step(context, progress, record_seconds)
         report(metrics)
         if (
-            progress.step % trainer.settings.evaluation.every == 0
+            progress.step % context.settings.evaluation.every == 0
             or progress.step == training.steps
         ):
-            _validate(trainer, progress)
+            _validate(context, progress)
         began = time.perf_counter()
         if progress.step % training.checkpoint_every == 0 or progress.step == training.steps:
             # The log first: a part without its checkpoint is overtaken by the next attempt.
-            trainer.recorder.flush(flushed + 1, progress.step)
+            context.recorder.flush(flushed + 1, progress.step)
             flushed = progress.step
             checkpoint.save(
                 folder / "checkpoints",
                 progress.step,
                 {
                     "base": base,
-                    "model": trainer.policy.state_dict(),
-                    "optimiser": trainer.optimiser.state_dict(),
+                    "model": context.policy.state_dict(),
+                    "optimiser": context.optimiser.state_dict(),
                     "progress": progress.state(),
                 },
             )
-            heartbeat(progress, trainer.recorder)
+            heartbeat(progress, context.recorder)
         record_seconds = time.perf_counter() - began
 
 
-def _validate(trainer: Trainer, progress: Progress) -> None:
+def _validate(context: RunContext, progress: Progress) -> None:
     """Held-out accuracy on the validation questions, for the learning curve."""
-    settings = trainer.settings
-    trainer.recorder.add(
+    settings = context.settings
+    context.recorder.add(
         "evaluations",
         evaluate(
-            trainer.policy,
-            trainer.tokenizer,
-            trainer.validation,
+            context.policy,
+            context.tokenizer,
+            context.validation,
             settings.evaluation.validation_samples,
             settings.evaluation,
-            trainer.grader,
+            context.grader,
             torch_generator(settings.seed, "validation", progress.step),
             run=settings.run,
             step=progress.step,

@@ -49,6 +49,7 @@ def analyse(study: Study, results: Path) -> None:
             f"`exgrpo reproduce {study.name}`."
         )
     folder = results / study.name / "analyses"
+    (folder / "claims.json").unlink(missing_ok=True)  # written last, so it says all is there
     for name, frame in frames.items():
         write_frame(folder / f"{name}.parquet", frame)
     write_json(folder / "comparison.json", compare(frames["arm_accuracy"], frames["arm_summary"]))

@@ -1,6 +1,5 @@
 """Stage: the model that training starts from, pretrained here unless the study names one."""
 
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 from exgrpo.policy import fingerprint, load_policy
 from exgrpo.pretraining import pretrain
 from exgrpo.settings import Study
-from pipeline.files import mark_done, study_folder
+from pipeline.files import base_path, begin, mark_done, section_hash, study_folder
 
 
 def make_base_model(study: Study, results: Path, threads: int) -> None:
@@ -17,16 +16,15 @@ def make_base_model(study: Study, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     folder = study_folder(study, results) / "base"
     source = study.any_run.base
+    begin(folder)
     if source.path is None:
-        aside = folder.with_name("base.unfinished")
-        shutil.rmtree(aside, ignore_errors=True)
-        pretrain(source.pretraining, aside, partial(print, flush=True))
-        shutil.rmtree(folder, ignore_errors=True)
-        aside.rename(folder)
-    model, _ = load_policy(source.path or str(folder))
+        pretrain(source.pretraining, folder, partial(print, flush=True))
+    path = base_path(study, results)
+    model, _ = load_policy(path)
     mark_done(
         folder,
-        path=source.path or str(folder),
+        settings=section_hash(source),
+        path=path,
         fingerprint=fingerprint(model),
         parameters=sum(weight.numel() for weight in model.parameters()),
     )

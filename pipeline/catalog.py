@@ -1,6 +1,9 @@
 """Stage: build the read-only catalog from every entry of the lake that still counts."""
 
+import fcntl
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,6 +19,11 @@ def build_catalog(results: Path, study: str | None = None) -> None:
 
     Runs that their study no longer lists (its settings changed) are left out, and said so.
     """
+    with _only_builder(results):
+        _build(results, study)
+
+
+def _build(results: Path, study: str | None) -> None:
     lake = results / "lake"
     entries = read_entries(lake)
     left_out = {
@@ -28,6 +36,15 @@ def build_catalog(results: Path, study: str | None = None) -> None:
     if study:
         summary = json.dumps(info.drop("built").to_dicts(), indent=1) + "\n"
         write_whole(results / study / "catalog.json", summary.encode())
+
+
+@contextmanager
+def _only_builder(results: Path) -> Iterator[None]:
+    """Wait for another builder of this catalog (a study and an import may end together)."""
+    results.mkdir(parents=True, exist_ok=True)
+    with (results / ".catalog.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _why_left_out(entry: Entry, results: Path) -> str | None:

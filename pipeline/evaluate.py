@@ -15,11 +15,14 @@ from exgrpo.records import Recorder
 from exgrpo.settings import Study
 from pipeline.files import (
     base_path,
+    begin,
     evaluation_folder,
     mark_done,
     question_file,
+    require_done,
     run_folder,
     run_settings,
+    study_folder,
     write_json,
 )
 from pipeline.provenance import now, run_row
@@ -35,10 +38,11 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     is_base = run == study.base_run
     settings = study.any_run if is_base else run_settings(study, run)
-    model, tokenizer = load_policy(
-        base_path(study, results) if is_base else str(run_folder(study, run, results) / "final")
-    )
+    trained = study_folder(study, results) / "base" if is_base else run_folder(study, run, results)
+    require_done(trained)
+    model, tokenizer = load_policy(base_path(study, results) if is_base else str(trained / "final"))
     folder = evaluation_folder(study, run, results)
+    begin(folder)
     shutil.rmtree(folder, ignore_errors=True)
     recorder = Recorder(folder / "log")
     began = time.monotonic()

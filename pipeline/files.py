@@ -6,7 +6,9 @@ from typing import Any
 
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
-from exgrpo.settings import RunSettings, Study
+from exgrpo.settings import RunSettings, Section, Study, content_hash
+
+DONE = "done.json"
 
 
 def study_folder(study: Study, results: Path) -> Path:
@@ -39,9 +41,35 @@ def run_settings(study: Study, run: str) -> RunSettings:
     return study.runs[run]
 
 
+def section_hash(section: Section) -> str:
+    """The hash by which a stage's files are known to be made with these settings."""
+    return content_hash(section.model_dump(mode="json"))
+
+
+def begin(folder: Path) -> None:
+    """Take back the folder's `done.json` before anything that it vouches for is changed."""
+    (folder / DONE).unlink(missing_ok=True)
+
+
+def require_done(folder: Path, settings: str | None = None) -> None:
+    """UserError unless the stage of this folder is done, and with settings of this hash."""
+    path = folder / DONE
+    if not path.is_file():
+        raise UserError(
+            f"{path}: missing, so this stage is not done and its files do not count. "
+            f"`exgrpo reproduce` goes on where it stopped."
+        )
+    made_with = json.loads(path.read_text()).get("settings")
+    if settings is not None and made_with != settings:
+        raise UserError(
+            f"{path}: made with other settings (hash {made_with}, now {settings}). Remove "
+            f"{folder} and run `exgrpo reproduce` again."
+        )
+
+
 def mark_done(folder: Path, **facts: Any) -> None:
     """Write `done.json` in the folder: the last act of a stage, after all else is on disk."""
-    write_json(folder / "done.json", facts)
+    write_json(folder / DONE, facts)
 
 
 def write_json(path: Path, value: Any) -> None:

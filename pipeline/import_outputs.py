@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from exgrpo.batch import Outcome
 from exgrpo.errors import UserError
 from exgrpo.grading import Grader, Verdict
 from exgrpo.markers import mark
@@ -82,20 +83,20 @@ def place(responses: Sequence[Response], verdicts: Sequence[Verdict]) -> list[Gr
     return graded
 
 
-def successes(graded: Sequence[Graded]) -> dict[tuple[int, int], tuple[int, int]]:
-    """(k, K) of each group, by step and group; ungraded responses count in neither."""
+def outcomes(graded: Sequence[Graded]) -> dict[tuple[int, int], Outcome]:
+    """k of K of each group, by step and group; ungraded responses count in neither."""
     right: Counter[tuple[int, int]] = Counter()
     size: Counter[tuple[int, int]] = Counter()
     for item in graded:
         key = item.response.step, item.group
         right[key] += item.verdict.correct is True
         size[key] += item.verdict.correct is not None
-    return {key: (right[key], size[key]) for key in size}
+    return {key: Outcome(right[key], size[key]) for key in size}
 
 
 def describe(graded: Sequence[Graded], name: str, shape: str) -> str:
     """What was imported: counts, groups by k of K, and where recorded labels differ from ours."""
-    groups = successes(graded)
+    groups = outcomes(graded)
     questions = {question_id(item.response.question) for item in graded}
     right = sum(item.verdict.correct is True for item in graded)
     lines = [
@@ -104,7 +105,8 @@ def describe(graded: Sequence[Graded], name: str, shape: str) -> str:
         f"answer, {sum(item.verdict.correct is None for item in graded)} ungraded",
         "  k of K   groups",
     ]
-    for (k, size), count in sorted(Counter(groups.values()).items(), key=lambda i: i[0][::-1]):
+    counts = Counter((each.size, each.successes) for each in groups.values())
+    for (size, k), count in sorted(counts.items()):
         note = "failed" if k == 0 else "solved" if k == size else f"bucket {k}"
         lines.append(f"  {k:>2} of {size:<3} {count:>5}   {note}")
     labelled = [item for item in graded if item.response.recorded is not None]
@@ -191,11 +193,11 @@ def _question_rows(graded: Sequence[Graded], source: str, name: str) -> list[dic
 
 
 def _trajectory_rows(graded: Sequence[Graded], run: str, source: str) -> list[dict[str, Any]]:
-    groups = successes(graded)
+    groups = outcomes(graded)
     rows = []
     for item in graded:
         response, verdict = item.response, item.verdict
-        k, size = groups[response.step, item.group]
+        result = groups[response.step, item.group]
         markers = mark(source, response.question, response.text)
         rows.append(
             {
@@ -212,9 +214,10 @@ def _trajectory_rows(graded: Sequence[Graded], run: str, source: str) -> list[di
                 "extracted": verdict.extracted,
                 "correct": verdict.correct,
                 "format_ok": verdict.format_ok,
-                "group_successes": k,
-                "group_size": size,
-                "bucket": k if 0 < k < size else None,
+                "group_successes": result.successes,
+                "group_size": result.size,
+                "bucket": result.bucket,
+                "difficulty": result.difficulty,
                 "code": markers.code,
                 "repetition": markers.repetition,
             }

@@ -7,7 +7,7 @@ from analysis.lake import Entry, compact
 from exgrpo.errors import UserError
 from exgrpo.records import MANIFEST, Part, check_part, listed_parts, live_parts
 from exgrpo.settings import Study
-from pipeline.files import evaluation_folder, run_folder, study_folder
+from pipeline.files import evaluation_folder, require_done, run_folder, study_folder
 
 
 def add_study_entry(study: Study, entry: str, results: Path) -> Entry:
@@ -39,12 +39,8 @@ def _add(
     entry: str, study: str, folders: list[Path], run_file: Path | None, results: Path
 ) -> Entry:
     """Compact the logs in `folders`, each of which must carry the marker of a finished stage."""
-    for marker in (folder / "done.json" for folder in folders):
-        if not marker.is_file():
-            raise UserError(
-                f"{marker}: missing, so this stage is not done and its log does not count. "
-                f"`exgrpo reproduce {study}` goes on where it stopped."
-            )
+    for folder in folders:
+        require_done(folder)
     return _compact(entry, study, folders, run_file, results)
 
 

@@ -31,7 +31,7 @@ def run_row(study: Study, run: str, settings: RunSettings | None, results: Path)
         "study": study.name,
         "arm": settings.arm if settings else "base",
         "seed": settings.seed if settings else None,
-        "world": shared.base.pretraining.world if shared.base.path is None else None,
+        "world": shared.world,
         "base_model": base_path(study, results),
         "settings": json.dumps(facts, sort_keys=True),
         "settings_hash": settings.hash if settings else content_hash(facts),

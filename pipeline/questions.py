@@ -8,7 +8,7 @@ from exgrpo.policy import load_tokenizer
 from exgrpo.pretraining import make_tokenizer
 from exgrpo.records import Recorder
 from exgrpo.settings import Study
-from pipeline.files import mark_done, question_file, study_folder
+from pipeline.files import begin, mark_done, question_file, section_hash, study_folder
 
 
 def make_questions(study: Study, results: Path) -> None:
@@ -16,6 +16,7 @@ def make_questions(study: Study, results: Path) -> None:
     base = study.any_run.base.path
     tokenizer = load_tokenizer(base) if base else make_tokenizer()
     folder = study_folder(study, results) / "questions"
+    begin(folder)
     shutil.rmtree(folder, ignore_errors=True)
     recorder = Recorder(folder / "log")
     splits = questions.make_splits(study.any_run.questions)
@@ -38,5 +39,5 @@ def make_questions(study: Study, results: Path) -> None:
         )
     recorder.flush(0, 0)
     counts = {split: len(members) for split, members in splits.items()}
-    mark_done(folder, **counts)
+    mark_done(folder, settings=section_hash(study.any_run.questions), **counts)
     print("questions: " + ", ".join(f"{split} {count}" for split, count in counts.items()))

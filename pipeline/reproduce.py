@@ -42,7 +42,7 @@ def reproduce(name: str, cores: int | None = None) -> int:
         if not (RESULTS / "workbench.duckdb").exists():
             # It serves every study, so no rule declares it; the study's note about it goes too.
             (RESULTS / name / "catalog.json").unlink(missing_ok=True)
-        logged = _log_sizes()
+        began = time.time()
         code = _run_to_end(_snakemake(name, "--cores", str(cores)), lock)
         if code == 0:
             _write_workflow_report(name)
@@ -53,7 +53,7 @@ def reproduce(name: str, cores: int | None = None) -> int:
             f"Study {name}: complete. This call took {minutes} min {seconds} s.\n{_where_to_look()}"
         )
     elif code != INTERRUPTED:
-        print(_explain_failures(name, logged), file=sys.stderr)
+        print(_explain_failures(name, began), file=sys.stderr)
     return code
 
 
@@ -140,28 +140,25 @@ def _interrupt_children() -> None:
 
 def _write_workflow_report(study: str) -> None:
     """Snakemake's own report of figures, times and code, when the study's results are newer."""
-    report = RESULTS / study / "snakemake-report.html"
-    if (
-        report.exists()
-        and report.stat().st_mtime > (RESULTS / study / "summary.txt").stat().st_mtime
-    ):
+    folder = RESULTS / study
+    report, aside = (folder / f"snakemake-report{end}" for end in (".html", ".unfinished.html"))
+    if report.exists() and report.stat().st_mtime > (folder / "summary.txt").stat().st_mtime:
         return
-    command = _snakemake(study, "--report", str(report))
+    command = _snakemake(study, "--report", str(aside))
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True)
-    if done.returncode:
+    if done.returncode == 0:
+        aside.replace(report)
+    else:
         print(f"warning: {report}: not written:\n{done.stderr}", file=sys.stderr)
 
 
-def _log_sizes() -> dict[Path, int]:
-    return {path: path.stat().st_size for path in RESULTS.glob("*/logs/**/*.log")}
-
-
-def _explain_failures(study: str, logged: dict[Path, int]) -> str:
-    """The closing message of every log that ended in an error since its size was `logged`."""
+def _explain_failures(study: str, began: float) -> str:
+    """The closing message of every log that was written since the time `began` and ends badly."""
     failures = []
-    for path in sorted(_log_sizes()):
-        new = path.read_bytes()[logged.get(path, 0) :].decode(errors="replace")
-        if message := _last_error(new):
+    for path in sorted(RESULTS.glob("*/logs/**/*.log")):
+        if path.stat().st_mtime < began - 1:
+            continue
+        if message := _last_error(path.read_text(errors="replace")):
             failures.append(f"{path}:\n{message}")
     if not failures:
         failures = ["A step ended without a message of its own: see Snakemake's lines above."]

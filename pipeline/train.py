@@ -19,10 +19,14 @@ from exgrpo.settings import RunSettings, Study
 from exgrpo.trainer import train
 from pipeline.files import (
     base_path,
+    begin,
     mark_done,
     question_file,
+    require_done,
     run_folder,
     run_settings,
+    section_hash,
+    study_folder,
     write_json,
 )
 from pipeline.provenance import now, run_row
@@ -35,7 +39,10 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     settings = run_settings(study, run)
     folder = run_folder(study, run, results)
+    require_done(study_folder(study, results) / "questions", section_hash(settings.questions))
+    require_done(study_folder(study, results) / "base", section_hash(settings.base))
     with _only_process(folder):
+        begin(folder)
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
         row = _open_row(study, run, settings, folder, results)
 
@@ -112,8 +119,8 @@ class ProgressLine:
         elapsed = now_ - self.began
         left = elapsed / self.done * (self.steps - step)
         print(
-            f"{self.name:<28} step {step:>4}/{self.steps}  reward {metrics['reward']:.3f}  "
-            f"replayed {metrics['experiential_groups'] if metrics['replay_on'] else 0:>2}  "
+            f"{self.name:<28} step {step:>4}/{self.steps}  reward {metrics['reward'] or 0:.3f}  "
+            f"from buffer {metrics['experiential_groups']:>2}  "
             f"{self.tokens / elapsed:>6,.0f} tokens/s  ETA {left // 60:.0f}:{left % 60:02.0f}",
             flush=True,
         )

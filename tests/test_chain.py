@@ -95,7 +95,7 @@ def test_question_file_round_trip(tmp_path: Path) -> None:
         ("", "the question file is empty"),
         (
             '{"text": "1+1=", "gold": null, "level": 1, "source": "x"}\n',
-            "line 1: key `gold` is None",
+            "line 1: key `gold`: the gold is None",
         ),
         ('{"text": "1+1=", "gold": "2"}\n', "line 1: needs the keys text, gold, level, source"),
         ("not json\n", "line 1: no valid JSON"),

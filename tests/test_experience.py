@@ -136,3 +136,11 @@ def test_choice_of_trajectory() -> None:
     assert order("highest_entropy") == [0, 2, 1, 3]
     first = Counter(order("random", seed)[0] for seed in range(800))
     assert all(first[index] == pytest.approx(200, abs=60) for index in range(4))
+
+
+def test_a_gaussian_too_narrow_for_any_bucket_draws_uniformly() -> None:
+    buffer = ReplayBuffer({f"q{i}": 7 for i in range(4)} | {"h": 1})
+    weights = bucket_weights(K, 0.5, 0.05)
+    assert weights[0] == weights[-1] == 0.0
+    draws = draw_questions(buffer, 5, weights, np.random.default_rng(0))
+    assert len({draw.question for draw in draws}) == 5

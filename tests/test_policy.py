@@ -1,6 +1,9 @@
 """One forward, one alignment: against a plain loop, whatever the padding and the chunks."""
 
 import math
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +134,41 @@ def test_missing_model_folder(path: str) -> None:
 def test_unknown_hub_name_without_a_network() -> None:
     with pytest.raises(UserError, match=r"nobody/nothing: cannot load the model .*base\.path"):
         load_policy("nobody/nothing")
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from exgrpo.errors import UserError
+from exgrpo.policy import load_policy, save_policy
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+model, tokenizer = load_policy(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))  # a disk with 5000 bytes left a file
+try:
+    save_policy(model, tokenizer, Path(sys.argv[2]))
+except UserError as error:
+    print(error)
+print(sorted(path.name for path in Path(sys.argv[2]).parent.iterdir()))
+"""
+
+
+def test_a_full_disk_while_saving_the_model_is_a_clear_error(
+    base_folder: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "final"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, base_folder, str(target)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"{target}: cannot save the model" in done.stdout
+    assert "Free disk space" in done.stdout
+    assert done.stdout.strip().endswith("[]"), "nothing half-written is left"
+
+
+def test_a_damaged_model_file_is_named(base_folder: str, tmp_path: Path) -> None:
+    shutil.copytree(base_folder, tmp_path / "base")
+    weights = tmp_path / "base" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(UserError, match="cannot load the model") as error:
+        load_policy(str(tmp_path / "base"))
+    assert str(tmp_path / "base") in str(error.value)

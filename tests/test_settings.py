@@ -41,6 +41,7 @@ ARM = {"title": "a"}
         ({}, {"extends": "aa"}, ["arms/a.yaml", "unknown arm 'aa'", "Did you mean 'a'?"]),
         ({"settings": {"questions": {"max_level": 9, "max_ood_level": 8}}}, {},
          ["settings.questions", "min_level <= max_level < max_ood_level"]),
+        ({"settings": {"seed": 5}}, {}, ["studies/s.yaml", "unknown key `settings.seed`", "5"]),
     ],
 )  # fmt: skip
 def test_a_mistake_is_explained(tmp_path: Path, study: dict, arm: dict, parts: list[str]) -> None:
@@ -80,6 +81,23 @@ def test_an_arm_extends_one_level_only(tmp_path: Path) -> None:
         load_study("s", write(tmp_path, STUDY, **arms))
 
 
+def test_arms_that_differ_in_base_or_questions_cannot_share_a_study(tmp_path: Path) -> None:
+    easy = {"title": "b", "settings": {"base": {"pretraining": {"max_level": 8}}}}
+    config = write(tmp_path, STUDY | {"arms": ["a", "b"]}, a=ARM, b=easy)
+    with pytest.raises(
+        UserError, match=r"arms/b\.yaml: key `settings\.base`: differs from arm 'a'"
+    ):
+        load_study("s", config)
+
+
+def test_the_world_follows_from_the_lengths() -> None:
+    run = RunSettings(study="s", arm="a", seed=0)
+    assert run.world == "hard"
+    seen_all = {"pretraining": {"max_level": 8}}
+    assert RunSettings.model_validate({**run.model_dump(), "base": seen_all}).world == "easy"
+    assert RunSettings.model_validate({**run.model_dump(), "base": {"path": "x/y"}}).world is None
+
+
 def test_a_run_is_named_by_all_its_settings() -> None:
     one = RunSettings(study="s", arm="a", seed=0)
     assert one.run == RunSettings(study="s", arm="a", seed=0).run
@@ -101,7 +119,7 @@ def test_the_default_study_is_what_the_issue_asks_for() -> None:
     run = study.any_run
     assert run.training.steps >= 150
     assert run.evaluation.every == 25
-    assert run.base.pretraining.world == "hard"
+    assert run.world == "hard"
     by_arm = {run.arm: run for run in study.runs.values()}
     assert by_arm["on_policy"].objective.clip_after_start
     assert by_arm["exgrpo"].experience.choice == "lowest_entropy"

@@ -1,5 +1,6 @@
 """The whole training path: replay goes through it, off is off, and a resume changes nothing."""
 
+import dataclasses
 import math
 import shutil
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from polars.testing import assert_frame_equal
 from safetensors.torch import load_file
 
 from exgrpo import checkpoint, questions
-from exgrpo.batch import fresh_questions
+from exgrpo.batch import Outcome, fresh_questions, outcome
 from exgrpo.errors import UserError
+from exgrpo.grading import Grader
 from exgrpo.objective import shape
 from exgrpo.records import check_part, live_parts
 from exgrpo.settings import Questions, RunSettings
@@ -320,3 +322,52 @@ def test_the_policy_learns(base_folder: str, tmp_path: Path) -> None:
     reward = read(tmp_path, "steps")["reward"]
     assert reward[-8:].mean() > reward[:8].mean() + 0.1
     assert not any(math.isnan(value) for value in reward)
+
+
+def test_replay_may_be_on_from_the_first_step(base_folder: str, tmp_path: Path) -> None:
+    run(tmp_path, base_folder, settings(experience={"start": None}))
+    steps = read(tmp_path, "steps")
+    assert steps["replay_on"].all()
+    events = read(tmp_path, "experience")
+    assert (events["step"] == 1).any(), "the successes of step 1 are collected"
+
+
+def test_solved_questions_retire_before_the_start_but_nothing_is_collected(
+    base_folder: str, tmp_path: Path
+) -> None:
+    of = settings(
+        experience={"start": 1.0}, rollout={"group_size": 2}, training={"steps": 20},
+        optimiser={"learning_rate": 3e-3}, batch={"questions": 8},
+    )  # fmt: skip
+    run(tmp_path, base_folder, of)
+    assert not read(tmp_path, "steps")["replay_on"].any()
+    assert set(read(tmp_path, "experience")["event"]) == {"retired"}
+
+
+def test_a_group_that_is_not_wholly_graded_leaves_the_buffer_alone(
+    base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grader's failure on every second answer is passed on as it is: null, never 0 or 1."""
+    grade_all = Grader.grade_all
+
+    def fail_on_every_second(self: Grader, items: list, kind: str = "boxed") -> list:
+        verdicts = grade_all(self, items, kind)
+        return [
+            dataclasses.replace(verdict, correct=None) if index % 2 else verdict
+            for index, verdict in enumerate(verdicts)
+        ]
+
+    monkeypatch.setattr(Grader, "grade_all", fail_on_every_second)
+    run(tmp_path, base_folder, settings())
+    rows = read(tmp_path, "trajectories")
+    assert (rows["group_size"] == 2).all()
+    assert (rows.filter(pl.col("correct").is_null())["advantage"] == 0).all()
+    assert (read(tmp_path, "steps")["ungraded"] == 8).all()
+    assert read(tmp_path, "steps")["buffer_questions"].sum() == 0
+    assert not any(part.table == "experience" for part in live_parts(tmp_path / "log"))
+
+
+def test_difficulty_is_the_paper_s_three_ranges() -> None:
+    names = [Outcome(k, 8).difficulty for k in range(9)]
+    assert names == [None, "hard", "hard", "medium", "medium", "medium", "easy", "easy", None]
+    assert outcome(torch.tensor([1.0, 0.0, math.nan])) == Outcome(1, 2)

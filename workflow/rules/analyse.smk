@@ -10,4 +10,4 @@ rule analyse:
     conda:
         "../../environment.yml"
     shell:
-        "exgrpo analyse --study {wildcards.study} 2>&1 | tee -i -a {log}"
+        "exgrpo analyse --study {wildcards.study} 2>&1 | tee -i {log}"

@@ -1,6 +1,4 @@
 rule base_model:
-    input:
-        "results/{study}/questions/done.json",
     output:
         "results/{study}/base/done.json",
     log:
@@ -14,4 +12,4 @@ rule base_model:
     threads: config["threads"]
     shell:
         "exgrpo base-model --study {wildcards.study} --threads {threads}"
-        " 2>&1 | tee -i -a {log}"
+        " 2>&1 | tee -i {log}"

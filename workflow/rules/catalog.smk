@@ -11,4 +11,4 @@ rule catalog:
     conda:
         "../../environment.yml"
     shell:
-        "exgrpo catalog --study {wildcards.study} 2>&1 | tee -i -a {log}"
+        "exgrpo catalog --study {wildcards.study} 2>&1 | tee -i {log}"

@@ -14,4 +14,4 @@ rule evaluate:
     priority: 1
     shell:
         "exgrpo evaluate --study {wildcards.study} --run {wildcards.run} --threads {threads}"
-        " 2>&1 | tee -i -a {log}"
+        " 2>&1 | tee -i {log}"

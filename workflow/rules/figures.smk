@@ -14,4 +14,4 @@ rule figures:
     conda:
         "../../environment.yml"
     shell:
-        "exgrpo figures --study {wildcards.study} 2>&1 | tee -i -a {log}"
+        "exgrpo figures --study {wildcards.study} 2>&1 | tee -i {log}"

@@ -13,4 +13,4 @@ rule lake:
         study=STUDY.name,
     priority: 1
     shell:
-        "exgrpo lake --study {params.study} --entry {wildcards.entry} 2>&1 | tee -i -a {log}"
+        "exgrpo lake --study {params.study} --entry {wildcards.entry} 2>&1 | tee -i {log}"

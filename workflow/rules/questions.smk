@@ -8,4 +8,4 @@ rule questions:
     params:
         settings=content_hash(SHARED.questions.model_dump(mode="json")),
     shell:
-        "exgrpo questions --study {wildcards.study} 2>&1 | tee -i -a {log}"
+        "exgrpo questions --study {wildcards.study} 2>&1 | tee -i {log}"

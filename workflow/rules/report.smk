@@ -14,4 +14,4 @@ rule report:
     conda:
         "../../environment.yml"
     shell:
-        "exgrpo report --study {wildcards.study} 2>&1 | tee -i -a {log}"
+        "exgrpo report --study {wildcards.study} 2>&1 | tee -i {log}"

@@ -17,4 +17,4 @@ rule train:
     priority: training_priority
     shell:
         "exgrpo train --study {wildcards.study} --run {wildcards.run} --threads {threads}"
-        " 2>&1 | tee -i -a {log}"
+        " 2>&1 | tee -i {log}"
