@@ -336,8 +336,8 @@ def test_solved_questions_retire_before_the_start_but_nothing_is_collected(
     base_folder: str, tmp_path: Path
 ) -> None:
     of = settings(
-        experience={"start": 1.0}, rollout={"group_size": 2}, training={"steps": 20},
-        optimiser={"learning_rate": 3e-3}, batch={"questions": 8},
+        experience={"start": 1.0}, rollout={"group_size": 2}, training={"steps": 30},
+        optimiser={"learning_rate": 1e-5}, batch={"questions": 8},
     )  # fmt: skip
     run(tmp_path, base_folder, of)
     assert not read(tmp_path, "steps")["replay_on"].any()
