@@ -1,7 +1,7 @@
 """The policy update: micro-batches, one global denominator an update, guarded optimiser steps."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,6 +55,8 @@ def update_policy(
         chosen = [row for row in rows if row.group % settings.batch.updates == part]
         if not chosen:
             continue
+        for weight in model.parameters():
+            weight.grad = torch.zeros_like(weight)  # zero, not None, where no row has signal
         losses.append(_accumulate(chosen, settings, clip, model, accelerator, seen))
         norm = float(accelerator.clip_grad_norm_(model.parameters(), settings.optimiser.grad_clip))
         if math.isfinite(norm) and norm <= settings.optimiser.grad_skip:
@@ -62,7 +64,6 @@ def update_policy(
             norms.append(norm)
         else:
             skipped += 1
-        optimiser.zero_grad()
     mean_norm = sum(norms) / len(norms) if norms else math.nan
     return UpdateReport(
         sum(losses) / len(losses), mean_norm, skipped, [seen[row.id] for row in rows]
@@ -79,30 +80,45 @@ def _accumulate(
 ) -> float:
     """Backward over one update's rows; returns its loss and fills `seen` by row id."""
     tokens = sum(len(row.sequence.response_ids) for row in rows)
-    total = 0.0
     bonus = settings.objective.entropy_bonus
-    sequences = [row.sequence for row in rows]
-    for indices in micro_batches(sequences, settings.batch.micro_batch_tokens):
-        batch = [rows[index] for index in indices]
-        scores = score_tokens(
-            model,
-            [row.sequence for row in batch],
-            settings.rollout.temperature,
-            entropy_gradient=bonus > 0,
-        )
-        result = objective.surrogate(token_batch(batch, scores), clip, settings.objective.shaping)
-        part = objective.loss(
-            result.value,
-            scores.entropies,
-            sequences=len(rows),
-            normaliser=settings.rollout.max_new_tokens,
-            tokens=tokens,
-            entropy_bonus=bonus,
-        )
-        accelerator.backward(part)
+    total = 0.0
+    for batch, learns in _batches(rows, settings.batch.micro_batch_tokens, bonus > 0):
+        with torch.set_grad_enabled(learns):
+            scores = score_tokens(
+                model,
+                [row.sequence for row in batch],
+                settings.rollout.temperature,
+                entropy_gradient=bonus > 0,
+            )
+            result = objective.surrogate(
+                token_batch(batch, scores), clip, settings.objective.shaping
+            )
+            part = objective.loss(
+                result.value,
+                scores.entropies,
+                sequences=len(rows),
+                normaliser=settings.rollout.max_new_tokens,
+                tokens=tokens,
+                entropy_bonus=bonus,
+            )
+        if learns:
+            accelerator.backward(part)
         total += part.item()
         seen.update(_per_row(batch, scores, result))
     return total
+
+
+def _batches(rows: list[Row], budget: int, all_learn: bool) -> Iterator[tuple[list[Row], bool]]:
+    """Micro-batches, and whether they have a gradient.
+
+    Without an entropy bonus a row of advantage 0 has none: its forward is for the log alone, and
+    its backward is left out.
+    """
+    learning = [row for row in rows if all_learn or row.advantage != 0]
+    idle = [row for row in rows if not (all_learn or row.advantage != 0)]
+    for part, learns in ((learning, True), (idle, False)):
+        for indices in micro_batches([row.sequence for row in part], budget):
+            yield [part[index] for index in indices], learns
 
 
 def token_batch(rows: Sequence[Row], scores: TokenScores) -> TokenBatch:

@@ -259,6 +259,21 @@ def test_micro_batches_change_no_gradient(base_folder: str, tmp_path: Path) -> N
             torch.testing.assert_close(other[key], value, rtol=0, atol=2e-6)
 
 
+def test_leaving_out_rows_without_signal_changes_no_gradient(
+    base_folder: str, tmp_path: Path
+) -> None:
+    """With a bonus too small to matter every row goes backward; with none only those that learn."""
+    weights = []
+    for bonus in (0.0, 1e-30):
+        run(tmp_path / str(bonus), base_folder, settings(objective={"entropy_bonus": bonus}))
+        weights.append(final_weights(tmp_path / str(bonus)))
+    rows = read(tmp_path / "0.0", "trajectories")
+    assert (rows["advantage"] == 0).any() and (rows["advantage"] != 0).any()
+    assert rows["ratio_mean"].null_count() == 0
+    for key, value in weights[0].items():
+        torch.testing.assert_close(weights[1][key], value, rtol=0, atol=1e-5)
+
+
 def test_huge_gradients_are_left_out_and_counted(base_folder: str, tmp_path: Path) -> None:
     run(tmp_path, base_folder, settings(optimiser={"grad_skip": 1e-12}))
     steps = read(tmp_path, "steps")
