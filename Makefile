@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/installed-$(shell { cat pyproject.toml constraints.txt; pwd; } | cksum | cut -d ' ' -f 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app test lint clean clean-results setup
+.PHONY: help reproduce app readme test lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,10 @@ reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was s
 
 app: $(STAMP)  ## open the dashboard in the browser
 	@$(BIN)/exgrpo app
+
+readme: $(STAMP)  ## put the results of a study and new pictures of the dashboard into the README
+	@$(BIN)/exgrpo readme --study $(STUDY)
+	@$(BIN)/python docs/screenshots.py
 
 test: $(STAMP)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest

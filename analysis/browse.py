@@ -1,5 +1,7 @@
 """The trajectory browser's questions: one page of filtered trajectories, and one whole one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +9,7 @@ import duckdb
 import polars as pl
 
 from analysis.errors import UserError
+from analysis.queries import explain
 from exgrpo.tables import TRAJECTORIES
 
 RUN_COLUMNS = ("study", "arm", "seed")
@@ -68,19 +71,20 @@ _FROM = "FROM trajectories AS t JOIN runs USING (run)"
 def page(connection: duckdb.DuckDBPyConnection, filters: Filters, offset: int, size: int) -> Page:
     """Rows `offset` .. `offset + size` of the filtered trajectories, and how many there are.
 
-    Ties keep the order of the log. Raises UserError on a sort column that does not exist.
+    Ties keep the order of the log; an offset beyond the end gives no rows. Raises UserError on a
+    sort column that does not exist, at the time limit, and on a catalog that cannot be read.
     """
     if filters.sort not in SORTABLE:
         raise UserError(f"cannot sort by {filters.sort!r}. Columns: {', '.join(SORTABLE)}.")
     where, values = _where(filters)
     direction = "DESC" if filters.descending else "ASC"
     order = f'"{filters.sort}" {direction} NULLS LAST, run, step, "group", slot'
-    with connection.cursor() as cursor:
+    with _asking(connection) as cursor:
         total = cursor.execute(f"SELECT count(*) {_FROM} {where}", values).fetchall()[0][0]
         frame = cursor.sql(
             f"SELECT t.*, {_run_columns()} {_FROM} {where} "
             f"ORDER BY {order} LIMIT $size OFFSET $offset",
-            params={**values, "size": size, "offset": offset},
+            params={**values, "size": size, "offset": min(offset, total)},
         ).pl()
     return Page(frame, total)
 
@@ -88,7 +92,7 @@ def page(connection: duckdb.DuckDBPyConnection, filters: Filters, offset: int, s
 def trajectory(connection: duckdb.DuckDBPyConnection, id: str) -> pl.DataFrame:
     """The one row of a trajectory with study, arm, seed, tokenizer, question text, prompt, gold.
 
-    No row when there is no such trajectory.
+    No row when there is no such trajectory. Raises UserError as `page` does.
     """
     sql = f"""
         SELECT t.*, {_run_columns()}, runs.tokenizer, q.text, q.prompt, q.gold
@@ -98,8 +102,17 @@ def trajectory(connection: duckdb.DuckDBPyConnection, id: str) -> pl.DataFrame:
         ORDER BY q.split = 'train' DESC
         LIMIT 1
     """
-    with connection.cursor() as cursor:
+    with _asking(connection) as cursor:
         return cursor.sql(sql, params={"id": id}).pl()
+
+
+@contextmanager
+def _asking(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connection.cursor() as cursor:
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            raise UserError(f"trajectories: {explain(error)}") from error
 
 
 def _where(filters: Filters) -> tuple[str, dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 A claim is `supported` when its interval lies wholly above the threshold, `contradicted` when
 wholly below, and `inconclusive (underpowered)` when it holds the threshold; `not testable here`
-when arms, a benchmark or a second seed are missing. Intervals carry the level that Holm grants
-over all testable claims of the ledger.
+when arms, a benchmark or a second seed are missing. Intervals are those of
+`Bootstrap.t_interval`, at the rate that Holm grants over all testable claims of the ledger.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.arms import REFERENCE
 from analysis.comparison import accuracy_table, paired
 from analysis.errors import UserError
 from analysis.statistics import (
@@ -23,7 +25,7 @@ from analysis.statistics import (
     auroc,
     bootstrap_auroc,
     bootstrap_mean,
-    bootstrap_trend_difference,
+    bootstrap_trend,
     holm_levels,
     mann_kendall,
 )
@@ -36,7 +38,7 @@ VerdictWord = Literal[
 ]
 
 MIN_SEEDS = 2
-WINDOWS_PER_100_STEPS = 10  # the query's windows hold 10 steps
+STEPS_OF_A_SLOPE = 100  # as the unit says: points per 100 steps
 
 
 class _Part(BaseModel):
@@ -87,10 +89,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """A tested claim before its verdict: the estimate and what to say beside it."""
+    """A tested claim before its verdict: the estimate, what to say beside it, possible values."""
 
     made: Bootstrap
     notes: list[str]
+    least: float = -1.0
+    greatest: float = 1.0
 
 
 class NotTestableError(Exception):
@@ -141,7 +145,7 @@ def judge(ledger: Ledger, frames: Frames) -> list[Verdict]:
 
 def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:
     made = finding.made
-    low, high = made.interval(1 - alpha)
+    low, high = np.clip(made.t_interval(alpha), finding.least, finding.greatest).tolist()
     smallest = made.smallest_effect(alpha)
     word: VerdictWord
     bound = f"{claim.threshold:g}"
@@ -153,7 +157,7 @@ def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:
         word = "inconclusive (underpowered)"
         reading = (
             f"The interval holds {bound}: this study can tell neither way. With its seeds and "
-            f"questions it would find an effect of {show(smallest, claim.unit, sign=False)} "
+            f"questions it would find an effect of {show_effect(smallest, claim.unit)} "
             f"or more in four of five studies."
         )
     return Verdict(
@@ -172,22 +176,29 @@ def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:
     )
 
 
-def show(value: float, unit: Unit, sign: bool = True) -> str:
+def show(value: float, unit: Unit) -> str:
     """A number of a claim as people read it: shares become percentage points."""
     if unit == "AUROC":
         return f"{value:.3f}"
-    text = f"{100 * value:+.1f}" if sign and value else f"{100 * value:.1f}"
+    text = f"{100 * value:+.1f}" if value else "0.0"
     return f"{text} {unit}"
+
+
+def show_effect(size: float, unit: Unit) -> str:
+    """The size of an effect, without sign."""
+    return show(size, unit).removeprefix("+")
 
 
 def show_interval(verdict: Verdict, unit: Unit) -> str:
     """`+5.2 points [+1.0, +9.3]`; empty when the claim was not tested."""
     if verdict.value is None or verdict.low is None or verdict.high is None:
         return ""
-    low, high = (
-        show(bound, unit).removesuffix(unit).strip() for bound in (verdict.low, verdict.high)
-    )
-    return f"{show(verdict.value, unit)} [{low}, {high}]"
+    return _with_interval(verdict.value, verdict.low, verdict.high, unit)
+
+
+def _with_interval(value: float, low: float, high: float, unit: Unit) -> str:
+    bounds = (show(bound, unit).removesuffix(unit).strip() for bound in (low, high))
+    return f"{show(value, unit)} [{', '.join(bounds)}]"
 
 
 def _accuracy_difference(claim: Claim, accuracy: pl.DataFrame) -> Finding:
@@ -217,15 +228,20 @@ def _entropy_rows(claim: Claim, rows: pl.DataFrame) -> pl.DataFrame:
     return rows
 
 
+def _strata(rows: pl.DataFrame, *more: str) -> np.ndarray:
+    """Strata inside one seed: k and window, so that training time cannot pass for separation."""
+    return rows.select("bucket", "window_start", *more).hash_rows().to_numpy()
+
+
 def _separation(rows: pl.DataFrame, score: str) -> Bootstrap:
-    """AUROC of a column for a flawed chain, inside one k; drawn over seeds and questions."""
+    """AUROC of a column for a flawed chain, inside one seed, k and window of steps."""
     try:
         return bootstrap_auroc(
             rows[score].to_numpy(),
             ~rows["chain_valid"].to_numpy(),
             questions=rows["question"].to_numpy(),
             seeds=rows["seed"].to_numpy(),
-            strata=rows["bucket"].to_numpy(),
+            strata=_strata(rows),
         )
     except ValueError as error:
         raise NotTestableError(str(error)) from error
@@ -235,15 +251,21 @@ def _entropy_auroc(claim: Claim, rows: pl.DataFrame) -> Finding:
     rows = _entropy_rows(claim, rows)
     made = _separation(rows, "mean_entropy")
     flawed = ~rows["chain_valid"].to_numpy()
-    by_level = auroc(rows["mean_entropy"], flawed, rows.select("bucket", "level").hash_rows())
-    length = auroc(rows["length"], flawed, rows["bucket"])
+    by_level = auroc(rows["mean_entropy"], flawed, _strata(rows, "seed", "level"))
+    length = auroc(rows["length"], flawed, _strata(rows, "seed"))
+    by_seed = ", ".join(f"{value:.3f}" for value in made.by_seed)
     notes = [
-        f"{rows.height} right answers, {int(flawed.sum())} of them flawed "
-        f"(one in {rows['one_in'][0]} of all, by hash of the id).",
+        f"By seed: {by_seed}.",
+        f"{rows.height} right answers, {int(flawed.sum())} of them flawed ({_part(rows)}).",
         f"With the number of steps of the question held fixed as well: {by_level:.3f}; response "
         f"length alone: {length:.3f} (0.5 says nothing, below 0.5: flawed ones are shorter).",
     ]
-    return Finding(made, notes)
+    return Finding(made, notes, least=0.0)
+
+
+def _part(rows: pl.DataFrame) -> str:
+    one_in = rows["one_in"][0]
+    return "all there are" if one_in == 1 else f"one in {one_in} of all, by hash of the id"
 
 
 def _entropy_auroc_over_nll(claim: Claim, rows: pl.DataFrame) -> Finding:
@@ -255,35 +277,56 @@ def _entropy_auroc_over_nll(claim: Claim, rows: pl.DataFrame) -> Finding:
 
 def _flawed_trend_difference(claim: Claim, counts: pl.DataFrame) -> Finding:
     first, second = _two_arms(claim)
-    seeds = _need(claim, counts)
-    counts = counts.filter(pl.col("arm").is_in(claim.arms) & pl.col("seed").is_in(seeds))
-    axes = [
-        {value: place for place, value in enumerate(counts[column].unique().sort())}
-        for column in ("seed", "window_start", "question")
-    ]
-
-    def arrays(arm: str) -> tuple[np.ndarray, np.ndarray]:
-        rows = counts.filter(pl.col("arm") == arm)
-        cells = tuple(
-            [axis[value] for value in rows[column]]
-            for axis, column in zip(axes, ("seed", "window_start", "question"), strict=True)
-        )
-        hits, trials = (np.zeros([len(axis) for axis in axes]) for _ in range(2))
-        hits[cells], trials[cells] = rows["flawed"].to_numpy(), rows["right_fresh"].to_numpy()
-        return hits, trials
-
-    both = {arm: arrays(arm) for arm in (first, second)}
+    counts = counts.filter(pl.col("seed").is_in(_need(claim, counts)))
     try:
-        made = bootstrap_trend_difference(both[first], both[second])
+        times, arrays = _flawed_counts(counts, (first, second))
+        # Both arms over the same windows and questions: their draws are the same, so they pair.
+        trends = {arm: bootstrap_trend(*arrays[arm], times) for arm in arrays}
+        made = trends[first].minus(trends[second]).scaled(STEPS_OF_A_SLOPE)
     except ValueError as error:
         raise NotTestableError(str(error)) from error
-    notes = [
-        f"{arm}: flawed share {100 * share[0]:.1f} % in the first window, "
-        f"{100 * share[-1]:.1f} % in the last; Mann-Kendall tau {mann_kendall(share).tau:+.2f}."
-        for arm, (hits, trials) in both.items()
-        for share in [hits.sum(axis=(0, 2)) / np.maximum(trials.sum(axis=(0, 2)), 1)]
-    ]
-    return Finding(made.scaled(WINDOWS_PER_100_STEPS), notes)
+    notes = [_own_trend(counts, arm, claim.unit) for arm in (first, second, REFERENCE)]
+    notes.append(
+        f"The test compares the two replay arms only. A snowball needs a rise that {REFERENCE} "
+        "lacks. Own slopes carry 95 % intervals, not adjusted for several comparisons."
+    )
+    return Finding(made, notes, least=-inf, greatest=inf)
+
+
+def _flawed_counts(
+    counts: pl.DataFrame, arms: tuple[str, ...]
+) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]:
+    """Starts of windows [W], and hits and trials [S, W, Q] of each arm.
+
+    Windows in which a seed of an arm has no trial are left out.
+    """
+    rows = counts.filter(pl.col("arm").is_in(arms))
+    axes = [rows[name].unique().sort().to_list() for name in ("seed", "window_start", "question")]
+    hits, trials = (np.zeros((len(arms), *map(len, axes))) for _ in range(2))
+    places = [{value: at for at, value in enumerate(axis)} for axis in ([*arms], *axes)]
+    cells = tuple(
+        [place[value] for value in rows[name]]
+        for place, name in zip(places, ("arm", "seed", "window_start", "question"), strict=True)
+    )
+    hits[cells], trials[cells] = rows["flawed"].to_numpy(), rows["right_fresh"].to_numpy()
+    kept = (trials.sum(axis=3) > 0).all(axis=(0, 1))
+    arrays = {arm: (hits[at][:, kept], trials[at][:, kept]) for at, arm in enumerate(arms)}
+    return np.array(axes[1], dtype=float)[kept], arrays
+
+
+def _own_trend(counts: pl.DataFrame, arm: str, unit: Unit) -> str:
+    try:
+        times, arrays = _flawed_counts(counts, (arm,))
+        hits, trials = arrays[arm]
+        trend = bootstrap_trend(hits, trials, times).scaled(STEPS_OF_A_SLOPE)
+    except ValueError:
+        return f"{arm}: no trend in this study."
+    share = hits.sum(axis=(0, 2)) / trials.sum(axis=(0, 2))
+    return (
+        f"{arm}: own slope {_with_interval(trend.value, *trend.t_interval(), unit)}; flawed share "
+        f"{100 * share[0]:.1f} % in the first window, {100 * share[-1]:.1f} % in the last, "
+        f"Mann-Kendall tau {mann_kendall(share).tau:+.2f}."
+    )
 
 
 TESTS: dict[str, Callable[[Claim, pl.DataFrame], Finding]] = {

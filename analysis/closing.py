@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from analysis.arms import arm_order
 from analysis.claims import Claim, Verdict, show_interval
-from analysis.theme import arm_order
+from analysis.comparison import FEW_SEEDS
 
 HEADER = (
     "arm",
@@ -19,6 +20,14 @@ MEANING = (
     "groups that hold right and wrong answers. Flawed: of the right answers sampled in training, "
     "those whose chain is not valid. Time: training only."
 )
+UNADJUSTED = (
+    "Intervals are 95 % bootstrap intervals, not adjusted for several comparisons; those of the "
+    "verdicts are."
+)
+VERDICTS = (
+    "Intervals of claims: by Student's t, which allows for few seeds, and adjusted by Holm for all "
+    "claims tested; they are wider than the bootstrap intervals of tables and figures."
+)
 
 
 def closing_rows(comparison: dict[str, Any]) -> list[list[str]]:
@@ -29,8 +38,11 @@ def closing_rows(comparison: dict[str, Any]) -> list[list[str]]:
 
 def meaning(comparison: dict[str, Any]) -> str:
     """One sentence on what the numbers of the closing table are."""
-    many = any(len(entry["seeds"]) > 1 for entry in comparison["arms"])
-    return MEANING.format(seeds=" and seeds" if many else " only, as there is one seed")
+    most = max((len(entry["seeds"]) for entry in comparison["arms"]), default=0)
+    if most <= 1:
+        return MEANING.format(seeds=" only, as there is one seed")
+    coarse = " (coarse with few seeds)" if most < FEW_SEEDS else ""
+    return MEANING.format(seeds=f" and seeds{coarse}; base: over questions only")
 
 
 def _row(entry: dict[str, Any]) -> list[str]:

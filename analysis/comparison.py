@@ -1,4 +1,4 @@
-"""Arms against each other: accuracy with its interval, and the difference to a reference arm."""
+"""Arms against each other: accuracy with its interval, at the end and over training."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.statistics import Floats, avg_at_k, bootstrap_mean
+from analysis.arms import BASE, REFERENCE, arm_order
+from analysis.statistics import REPLICATES, Floats, avg_at_k, bootstrap_mean
 
-BASE, REFERENCE, LEVEL = "base", "on_policy", 0.95
+LEVEL = 0.95
+FEW_SEEDS = 5  # below, the seed part of a percentile interval is coarse
+CURVE_REPLICATES = 2_000  # a step of a learning curve; drawn, not printed
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,11 @@ class Estimate:
 
 def accuracy_table(frame: pl.DataFrame, arm: str, benchmark: str) -> AccuracyTable:
     """The accuracy of one arm from the rows of query `arm_accuracy`; empty if there are none."""
-    rows = frame.filter((pl.col("arm") == arm) & (pl.col("benchmark") == benchmark))
+    return _table(frame.filter((pl.col("arm") == arm) & (pl.col("benchmark") == benchmark)))
+
+
+def _table(rows: pl.DataFrame) -> AccuracyTable:
+    """Rows of one arm and test, one a seed and question, as a table."""
     seeds = rows["seed"].unique().sort().to_list()
     questions = rows["question"].unique().sort().to_list()
     values = np.full((len(seeds), len(questions)), np.nan)
@@ -62,24 +69,51 @@ def paired(first: AccuracyTable, second: AccuracyTable) -> AccuracyTable:
     return AccuracyTable(part(first) - part(second), seeds, questions)
 
 
-def estimate(table: AccuracyTable, least: float = 0.0, level: float = LEVEL) -> Estimate | None:
+def estimate(
+    table: AccuracyTable,
+    least: float = 0.0,
+    level: float = LEVEL,
+    replicates: int = REPLICATES,
+) -> Estimate | None:
     """Mean over seeds and questions, its interval cut to `least` .. 1; None without a value."""
     complete = table.values[:, ~np.isnan(table.values).any(axis=0)]
     if complete.size == 0:
         return None
-    made = bootstrap_mean(complete)
+    made = bootstrap_mean(complete, replicates)
     low, high = (min(max(bound, least), 1.0) for bound in made.interval(level))
     by_seed = complete.mean(axis=1).tolist()
     return Estimate(made.value, low, high, level, made.se, made.seeds, made.questions, by_seed)
 
 
-def compare(accuracy: pl.DataFrame, summary: pl.DataFrame) -> dict[str, Any]:
+def learning_curves(validation: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Validation accuracy of every arm at each measured step, with its interval.
+
+    validation: rows of `validation_accuracy`. Only seeds that reached the last step of their arm
+    count, so that every point of a curve is over the same seeds.
+    """
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for arm in arm_order(validation["arm"].to_list()):
+        rows = validation.filter(pl.col("arm") == arm)
+        whole = rows.filter(pl.col("step") == rows["step"].max())["seed"].unique()
+        curves[arm] = [
+            {"step": step} | asdict(made)
+            for (step,), part in rows.filter(pl.col("seed").is_in(whole.to_list()))
+            .sort("step")
+            .group_by("step", maintain_order=True)
+            if (made := estimate(_table(part), replicates=CURVE_REPLICATES))
+        ]
+    return curves
+
+
+def compare(
+    accuracy: pl.DataFrame, summary: pl.DataFrame, validation: pl.DataFrame
+) -> dict[str, Any]:
     """Every arm's accuracy and its difference to the reference arm, ready for JSON.
 
-    accuracy: rows of `arm_accuracy`; summary: rows of `arm_summary`. Arms come in the order base,
-    reference, then by name.
+    accuracy: rows of `arm_accuracy`; summary: rows of `arm_summary`; validation: rows of
+    `validation_accuracy`, for the learning curves.
     """
-    arms = sorted(accuracy["arm"].unique(), key=lambda arm: (arm != BASE, arm != REFERENCE, arm))
+    arms = arm_order(accuracy["arm"].to_list())
     benchmarks = sorted(accuracy["benchmark"].unique())
     facts = {row["arm"]: row for row in summary.iter_rows(named=True)}
     tables = {
@@ -91,6 +125,7 @@ def compare(accuracy: pl.DataFrame, summary: pl.DataFrame) -> dict[str, Any]:
         "reference": REFERENCE,
         "level": LEVEL,
         "benchmarks": benchmarks,
+        "learning_curves": learning_curves(validation),
         "arms": [
             {
                 "arm": arm,

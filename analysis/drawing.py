@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import polars as pl
 
-from analysis.comparison import BASE
-from analysis.theme import MUTED, arm_order, faded, look
+from analysis.arms import BASE, arm_order
+from analysis.comparison import FEW_SEEDS
+from analysis.theme import MUTED, faded, look
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -26,7 +27,13 @@ class StudyFacts:
         """What line and band of a curve are."""
         if len(self.seeds) == 1:
             return "line: the only seed, so there is no band"
-        return "line: mean over seeds; band: least to greatest seed"
+        return "line: mean over seeds; band: least to greatest seed, not an interval"
+
+    def interval_over(self, level: float) -> str:
+        """Of what an interval of tables and figures is one."""
+        over = "questions and seeds" if len(self.seeds) > 1 else "questions only: one seed"
+        coarse = "; coarse with few seeds" if 1 < len(self.seeds) < FEW_SEEDS else ""
+        return f"{100 * level:.0f} % bootstrap interval over {over}{coarse}"
 
     def subtitle(self, meaning: str) -> str:
         """World, seeds and the meaning of the band in one line, two if it is long."""
@@ -81,7 +88,7 @@ def say_empty(plot: go.Figure, what: str) -> go.Figure:
 
 
 def by_seed(rows: pl.DataFrame, x: str, y: str) -> pl.DataFrame:
-    """Mean, least and greatest over seeds of column y at each x; other columns are averaged."""
+    """Mean, least and greatest over seeds of column y at each x."""
     return (
         rows.drop_nulls(y)
         .group_by(x)
@@ -94,8 +101,15 @@ def by_seed(rows: pl.DataFrame, x: str, y: str) -> pl.DataFrame:
     )
 
 
-def add_arm(plot: go.Figure, arm: str, table: pl.DataFrame, x: str, markers: bool = True) -> None:
-    """A line for the mean and a band from the least to the greatest seed."""
+def add_arm(
+    plot: go.Figure,
+    arm: str,
+    table: pl.DataFrame,
+    x: str,
+    markers: bool = True,
+    band: str = "seeds",
+) -> None:
+    """A line through column `mean` and a band from `low` to `high`; `band` says what that is."""
     style = look(arm)
     xs = table[x].to_list()
     plot.add_scatter(
@@ -118,6 +132,6 @@ def add_arm(plot: go.Figure, arm: str, table: pl.DataFrame, x: str, markers: boo
         line={"color": style.colour, "dash": style.dash, "width": 2.2},
         marker={"symbol": style.symbol, "size": 8, "color": style.colour},
         customdata=table.select("low", "high").rows(),
-        hovertemplate="%{y:.3f} (seeds %{customdata[0]:.3f} to %{customdata[1]:.3f})"
+        hovertemplate=f"%{{y:.3f}} ({band} %{{customdata[0]:.3f}} to %{{customdata[1]:.3f}})"
         + f"<extra>{arm}</extra>",
     )

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from analysis import figures_accuracy as accuracy
 from analysis import figures_training as training
+from analysis.closing import UNADJUSTED
 from analysis.drawing import Frames, StudyFacts
 from analysis.theme import HEIGHT, TEMPLATE, WIDTH
 
@@ -48,18 +49,20 @@ FIGURES: dict[str, tuple[str, str, Draw]] = {
     ),
     "difference_to_on_policy": (
         "What does each arm add to on-policy training?",
-        "A bar wholly right of the line: better than on-policy here; a bar that crosses it: this "
-        "study cannot tell.",
+        "A bar wholly right of the line suggests better than on-policy, one that crosses it leaves "
+        f"it open. {UNADJUSTED}",
         accuracy.difference_to_reference,
     ),
     "learning_curve": (
         "How does accuracy grow with training steps?",
-        "Bands that overlap are not told apart at that step.",
+        "Bands are each arm's own: two that overlap may still differ, as the arms share questions "
+        "and seeds; the difference figure pairs them, at the last step.",
         accuracy.learning_curve,
     ),
     "learning_curve_tokens": (
         "How does accuracy grow with sampled tokens?",
-        "At equal height the line further left paid less: a replayed answer is not sampled again.",
+        "At equal height the line further left sampled fewer tokens: a replayed answer is not "
+        "sampled again.",
         accuracy.learning_curve_tokens,
     ),
     "accuracy_by_level": (
@@ -75,18 +78,21 @@ FIGURES: dict[str, tuple[str, str, Draw]] = {
     ),
     "snowball": (
         "Do flawed chains spread among right answers?",
-        "A line that rises in a replay arm and not in on-policy would be the snowball.",
+        "A line that rises in a replay arm and not in on-policy would fit a snowball; one seed or "
+        "two can make a line rise by chance.",
         training.snowball,
     ),
     "entropy_by_validity": (
         "Are flawed right answers less certain?",
-        "The claim is that flawed chains lie above valid ones at the same k.",
+        "The paper has flawed chains above valid ones at the same k. Early and late steps are "
+        "pooled here, so both may only follow training time; claim C4 compares inside windows of "
+        "steps.",
         training.entropy_by_validity,
     ),
     "difficulty_vs_gain": (
-        "Which difficulty gains most until the next visit?",
-        "A hump in the middle would mean that medium questions teach most; ends are biased: what "
-        "is nearly solved can hardly rise.",
+        "How does the share right change until the next visit, by difficulty?",
+        "A hump in the middle would fit medium questions teaching most. It is observed, not "
+        "assigned, and the ends are biased: what is nearly solved can hardly rise.",
         training.difficulty_vs_gain,
     ),
     "buffer_dynamics": (

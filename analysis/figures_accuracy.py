@@ -6,45 +6,41 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.comparison import BASE, REFERENCE
+from analysis.arms import BASE, REFERENCE, arm_order
 from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
-from analysis.theme import MUTED, arm_order, look
+from analysis.theme import MUTED, look
 
 TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distribution (test_ood)"}
 
 
-def _curve(facts: StudyFacts, frames: Frames, x: str, label: str) -> go.Figure:
-    rows = frames["gain_over_time"]
-    plot = start(facts, facts.seed_band, label, "validation accuracy")
-    base = rows.filter((pl.col("arm") == BASE) & (pl.col("step") == 0))["accuracy"]
-    for arm in facts.arms:
-        mine = rows.filter(pl.col("arm") == arm)
-        if mine.is_empty():
-            continue
-        if mine["step"].min() != 0 and len(base):
-            first = {"step": 0, "sampled_tokens": 0, "accuracy": base[0]}
-            mine = pl.concat(
-                [pl.DataFrame([first], schema_overrides=mine.schema), mine], how="diagonal"
-            )
-        at = mine.group_by("step").agg(pl.col("sampled_tokens").mean().alias("tokens"))
-        table = by_seed(mine, "step", "accuracy").join(at, on="step").sort("step")
-        add_arm(plot, arm, table, x)
+def _curve(
+    facts: StudyFacts, frames: Frames, comparison: dict[str, Any], x: str, label: str
+) -> go.Figure:
+    meaning = f"line: mean; band: {facts.interval_over(comparison['level'])}"
+    plot = start(facts, meaning, label, "validation accuracy")
+    tokens = (
+        frames["gain_over_time"].group_by("arm", "step").agg(tokens=pl.col("sampled_tokens").mean())
+    )
+    for arm, points in comparison["learning_curves"].items():
+        table = pl.DataFrame(
+            [(arm, at["step"], at["value"], at["low"], at["high"]) for at in points],
+            schema={"arm": pl.String, "step": pl.Int64, "mean": float, "low": float, "high": float},
+            orient="row",
+        ).join(tokens, on=("arm", "step"), maintain_order="left")
+        if table.height:
+            add_arm(plot, arm, table, x, band="interval")
     plot.update_yaxes(tickformat=".0%")
     return plot if plot.data else say_empty(plot, "no validation accuracy was measured")
 
 
-def learning_curve(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Figure:
-    return _curve(facts, frames, "step", "training step")
+def learning_curve(facts: StudyFacts, frames: Frames, comparison: dict[str, Any]) -> go.Figure:
+    return _curve(facts, frames, comparison, "step", "training step")
 
 
-def learning_curve_tokens(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Figure:
-    return _curve(facts, frames, "tokens", "tokens sampled so far (mean over seeds)")
-
-
-def _interval_meaning(facts: StudyFacts, level: float) -> str:
-    over = "questions and seeds" if len(facts.seeds) > 1 else "questions only: one seed"
-    coarse = "; coarse with few seeds" if 1 < len(facts.seeds) < 5 else ""
-    return f"bar: {100 * level:.0f} % bootstrap interval over {over}{coarse}"
+def learning_curve_tokens(
+    facts: StudyFacts, frames: Frames, comparison: dict[str, Any]
+) -> go.Figure:
+    return _curve(facts, frames, comparison, "tokens", "tokens sampled so far (mean over seeds)")
 
 
 def _add_intervals(
@@ -99,7 +95,7 @@ def _panels(
         subplot_titles=[TEST_NAMES.get(name, name) for name in benchmarks],
     )
     ticks = "; small ticks: single seeds" if len(facts.seeds) > 1 else ""
-    meaning = _interval_meaning(facts, comparison["level"]) + ticks + extra
+    meaning = f"bar: {facts.interval_over(comparison['level'])}{ticks}{extra}"
     plot.update_layout(title_subtitle_text=facts.subtitle(meaning), showlegend=False, margin_t=120)
     arms = {entry["arm"]: entry for entry in comparison["arms"]}
     shown = [
@@ -125,7 +121,7 @@ def final_accuracy(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> 
 
 
 def difference_to_reference(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> go.Figure:
-    extra = "; pairs by seed and question"
+    extra = "; paired; not adjusted for several comparisons"
     plot = _panels(facts, comparison, "difference", f"accuracy minus that of {REFERENCE}", extra)
     if not plot.data:
         return say_empty(plot, f"no arm beside {REFERENCE}")

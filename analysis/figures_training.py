@@ -50,7 +50,9 @@ def snowball(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Figure:
 
 def entropy_by_validity(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Figure:
     rows = frames["entropy_by_validity"]
-    meaning = "right fresh answers of all seeds; bar: one standard deviation of the answers"
+    meaning = (
+        "right fresh answers, all seeds and steps pooled; bar: standard deviation, not an interval"
+    )
     arms = [arm for arm in facts.arms if arm in set(rows["arm"])]
     if not arms:
         return say_empty(start(facts, meaning), "no right answer whose chain could be checked")
@@ -108,7 +110,7 @@ def entropy_by_validity(facts: StudyFacts, frames: Frames, _: dict[str, Any]) ->
 
 def difficulty_vs_gain(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Figure:
     rows = frames["difficulty_vs_gain"].filter(pl.col("next_visits") > 0)
-    meaning = "mean over all visits of all seeds; hover for the number of visits behind a point"
+    meaning = "mean over all visits of all seeds, without interval; hover for the number of visits"
     if rows.is_empty():
         return say_empty(start(facts, meaning), "no question was visited twice")
     plot = make_subplots(

@@ -1,6 +1,7 @@
 """Questions to the catalog: named ones from `analysis/sql/`, and SQL that a user types."""
 
 import difflib
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -10,15 +11,21 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from analysis.errors import UserError
 
 FOLDER = Path(__file__).parent / "sql"
+VECTOR = 2048  # rows that DuckDB makes at a time
+MOST_BYTES = 64 * 2**20  # of one answer to typed SQL
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The first rows of an answer; `truncated` says that there were more."""
+    """The first rows of an answer; `truncated` says that there were more.
+
+    Fewer rows than were asked for, and truncated: more would be above `MOST_BYTES`.
+    """
 
     frame: pl.DataFrame
     truncated: bool
@@ -38,26 +45,47 @@ class NamedQuery:
 
 
 def ask(connection: duckdb.DuckDBPyConnection, sql: str, limit: int = 1000) -> Answer:
-    """Answer SQL that a user typed, at most `limit` rows of it.
+    """Answer SQL that a user typed: its first rows, at most `limit` and at most `MOST_BYTES`.
 
     Exactly one SELECT (WITH, FROM, DESCRIBE, SHOW and SUMMARIZE count as such) is let through;
-    the connection of `open_catalog` forbids the rest: files, settings, and too much time or
-    memory. Integers beyond 64 bits stay decimals. Raises UserError with DuckDB's own reason.
+    the connection of `open_catalog` forbids the rest: files, settings, too much time, and too
+    much memory for sorting, grouping and joining. Rows are read a vector at a time, for DuckDB
+    does not count the texts of a vector: made-up texts of many megabytes can still take more for
+    a moment. Integers beyond 64 bits stay decimals. Raises UserError with DuckDB's own reason.
     """
     start = time.perf_counter()
     with connection.cursor() as cursor:
         try:
             statement = _one_select(cursor, sql)
-            rows = cursor.sql(statement).limit(limit + 1).pl()
         except duckdb.Error as error:
-            raise UserError(_explain(_located(cursor, sql, error))) from error
+            raise UserError(explain(error)) from error
+        try:
+            rows, cut = _first_rows(cursor.sql(statement), limit + 1)
+        except (duckdb.Error, OSError) as error:  # OSError: DuckDB's, after the first rows
+            raise UserError(explain(_located(cursor, statement, error))) from error
         except pl.exceptions.ComputeError as error:
             raise UserError(
                 f"the answer has a column that cannot be shown: {error}. "
                 f"Cast it, for example `CAST(x AS VARCHAR)`."
             ) from error
     frame = _plain_integers(rows.head(limit))
-    return Answer(frame, rows.height > limit, time.perf_counter() - start)
+    return Answer(frame, cut or rows.height > limit, time.perf_counter() - start)
+
+
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with lists and structures as JSON text, for CSV has neither."""
+    return frame.with_columns(
+        pl.Series(
+            column.name,
+            [
+                None if value is None else json.dumps(value, default=str)
+                for value in column.to_list()
+            ],
+            dtype=pl.String,
+        )
+        for column in frame
+        if column.dtype.is_nested()
+    )
 
 
 @cache
@@ -85,7 +113,7 @@ def answer(connection: duckdb.DuckDBPyConnection, name: str, **parameters: Any) 
         try:
             return cursor.sql(query.sql, params=parameters).pl()
         except duckdb.Error as error:
-            raise UserError(f"query {name!r}: {_explain(error)}") from error
+            raise UserError(f"query {name!r}: {explain(error)}") from error
 
 
 def _one_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
@@ -106,21 +134,53 @@ def _one_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
     return statements[0].query
 
 
-def _located(cursor: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) -> duckdb.Error:
-    """The same error with its place in the SQL, which a relation does not tell, if it has one."""
+def _first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> tuple[pl.DataFrame, bool]:
+    """The first `count` rows, or the fewer that `MOST_BYTES` hold; whether it had to be fewer."""
+    names = list(relation.limit(0).fetchnumpy())  # told apart where two have one name
+    batches: list[pa.RecordBatch] = []
+    room, cut = MOST_BYTES, False
+    with relation.limit(count).to_arrow_reader(VECTOR) as reader:
+        for batch in reader:
+            rows = batch
+            while rows.nbytes > room and rows.num_rows:
+                rows = rows.slice(0, rows.num_rows // 2)
+            if cut := rows.num_rows < batch.num_rows:
+                # A copy: a slice would keep the whole batch in memory.
+                rows = rows.take(pa.array(range(rows.num_rows), pa.int64()))
+            batches.append(rows)
+            room -= rows.nbytes
+            if cut:
+                break
+        table = pa.Table.from_batches(batches, schema=reader.schema)
+    if cut and not table.num_rows:
+        raise UserError(
+            f"the first row alone is larger than {MOST_BYTES >> 20} MB. Cut its texts, for "
+            f"example `left(x, 1000)`."
+        )
+    frame = pl.from_arrow(table.rename_columns(names))
+    assert isinstance(frame, pl.DataFrame)
+    return frame, cut
+
+
+def _located(cursor: duckdb.DuckDBPyConnection, sql: str, error: Exception) -> Exception:
+    """The same error with its place in `sql`, if it has one that is known before it runs.
+
+    A relation tells none, or one in the SQL that DuckDB wraps around it.
+    """
     try:
         cursor.execute(f"PREPARE asked AS {sql}")
     except duckdb.Error as located:
-        return located if type(located) is type(error) else error
-    return error
+        if type(located) is type(error):
+            return located
+    return type(error)(str(error).partition("\n\nLINE ")[0])
 
 
-def _explain(error: duckdb.Error) -> str:
+def explain(error: Exception) -> str:
     """DuckDB's message in one line, with the place in the SQL that it points at."""
-    if isinstance(error, duckdb.InterruptException):
+    if str(error).startswith("INTERRUPT Error"):
         return "stopped at the time limit. Ask for fewer rows: filter by run or step."
     lines = str(error).splitlines()
-    if isinstance(error, duckdb.OutOfMemoryException):
+    if lines[0].startswith("Out of Memory Error"):
         return f"{lines[0]}. Ask for fewer rows: filter by run or step."
     message = " ".join(line.strip() for line in lines[: _place(lines)] if line.strip())
     if _place(lines) + 1 >= len(lines):

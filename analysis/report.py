@@ -10,10 +10,10 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from analysis import closing
-from analysis.claims import Claim, Verdict, show_interval
-from analysis.comparison import REFERENCE
+from analysis.arms import REFERENCE, arm_order
+from analysis.claims import Claim, Verdict, show_effect, show_interval
 from analysis.figures import Figure
-from analysis.theme import PLOT_CONFIG, arm_order, look
+from analysis.theme import PLOT_CONFIG, look
 
 TEMPLATES = Path(__file__).parent / "templates"
 COUNTS = (
@@ -24,6 +24,10 @@ COUNTS = (
     "sampled_tokens",
     "distinct_questions",
     "retired_questions",
+)
+TRAINING_NOTE = (
+    "Runs: one a seed. Steps: the least of any run. Right fresh: right fresh answers whose chain "
+    "could be checked, summed over the runs. The rest: means over the runs of an arm."
 )
 
 
@@ -81,6 +85,7 @@ def render(content: ReportInput) -> str:
         tables=number_tables(content.comparison, content.frames),
         colour=lambda arm: look(arm).colour,
         show_interval=show_interval,
+        show_effect=show_effect,
     )
 
 
@@ -121,8 +126,8 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
     return [
         NumberTable(
             f"Difference to {REFERENCE}",
-            "Points, paired by seed and question, with the 95 % interval (not adjusted for the "
-            "number of comparisons; the verdicts are) and the difference of each seed.",
+            "Points, paired by seed and question, with interval and the difference of each seed. "
+            + closing.UNADJUSTED,
             ["arm", "test", "difference", "by seed"],
             differences,
         ),
@@ -132,7 +137,7 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
             ["arm", "test", "accuracy in %", "an answer could be read", "right but flawed"],
             tests,
         ),
-        _table("Training", "Means over the runs of an arm.", frames["arm_summary"], COUNTS),
+        _table("Training", TRAINING_NOTE, frames["arm_summary"], COUNTS),
         _table(
             "Entropy of right fresh answers",
             "By arm, k right answers in the group, and validity of the chain.",

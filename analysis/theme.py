@@ -55,12 +55,6 @@ def look(arm: str) -> Look:
     return LOOKS.get(arm) or _SPARE[sum(arm.encode()) % len(_SPARE)]
 
 
-def arm_order(arms: list[str]) -> list[str]:
-    """Arms in the order in which every figure and table shows them."""
-    known = list(LOOKS)
-    return sorted(set(arms), key=lambda arm: (known.index(arm) if arm in known else 99, arm))
-
-
 def faded(colour: str, alpha: float = 0.15) -> str:
     """A hex colour as rgba, for bands."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))

@@ -36,7 +36,7 @@ def read_tokens(results: Path, run: str, trajectory: str) -> pl.DataFrame:
 
     Floats that the run did not log are null; a token without vocabulary has no text. No rows
     when the lake holds no tokens of this trajectory, as for an import. Raises UserError when a
-    file of the run is missing from the lake.
+    file of the run is missing from the lake or not what was written there.
     """
     lake = results / "lake"
     entries = read_entries(lake)

@@ -9,13 +9,17 @@ from app import data, state
 
 @dataclass(frozen=True)
 class Browser:
-    """All that the screen shows: filters and sort, page, page size, trajectory, its view."""
+    """All that the screen shows: filters and sort, page, page size, trajectory, its view.
+
+    `window` is the part of a long trajectory's tokens, from 1.
+    """
 
     filters: Filters = field(default_factory=Filters)
     page: int = 1
     size: int = 50
     trajectory: str | None = None
     view: Literal["raw", "entropy", "ratio"] = "raw"
+    window: int = 1
 
 
 def read() -> Browser:
@@ -26,7 +30,7 @@ def read() -> Browser:
 
 
 def open_trajectory(trajectory: str) -> None:
-    state.write(state.change(read(), trajectory=trajectory))
+    state.write(state.change(read(), trajectory=trajectory, window=1))
 
 
 def neighbour(browser: Browser, page: Page, by: int) -> Browser | None:
@@ -39,9 +43,9 @@ def neighbour(browser: Browser, page: Page, by: int) -> Browser | None:
         return None
     place = ids.index(browser.trajectory) + by
     if 0 <= place < len(ids):
-        return state.change(browser, trajectory=ids[place])
+        return state.change(browser, trajectory=ids[place], window=1)
     number = browser.page + by
     if number < 1 or (number - 1) * browser.size >= page.total:
         return None
     other = data.page(browser.filters, number, browser.size).frame["trajectory"]
-    return state.change(browser, page=number, trajectory=other[0 if by > 0 else -1])
+    return state.change(browser, page=number, trajectory=other[0 if by > 0 else -1], window=1)

@@ -15,6 +15,8 @@ import streamlit as st
 
 S = TypeVar("S")
 
+LARGEST = 2**53 - 1  # the largest number that a widget in the browser holds exactly
+
 
 def read(kind: type[S]) -> S:
     """The state that the address holds; the default for whatever it does not hold."""
@@ -96,9 +98,10 @@ def _read(texts: list[str], hint: Any) -> Any:
             return None
         hint = next(item for item in typing.get_args(hint) if item is not types.NoneType)
     if typing.get_origin(hint) is typing.Literal:
-        if texts[0] not in typing.get_args(hint):
-            raise ValueError(texts[0])
-        return texts[0]
+        return {str(item): item for item in typing.get_args(hint)}[texts[0]]
     if hint is bool:
         return {"true": True, "false": False}[texts[0]]
-    return hint(texts[0])
+    value = hint(texts[0])
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:
+        raise ValueError(texts[0])
+    return value

@@ -113,6 +113,15 @@ def save_all(address: str, folder: Path) -> None:
             page.screenshot(path=folder / f"{name}.png")
 
 
+def main(results: Path) -> None:
+    if not chromium():
+        print("pictures: left as they are, for no Chromium or Chrome was found")
+        return
+    folder = ROOT / "docs" / "images"
+    with served(results) as address:
+        save_all(address, folder)
+    print(f"pictures: in {folder.relative_to(ROOT)}")
+
+
 if __name__ == "__main__":
-    with served(Path(sys.argv[1] if len(sys.argv) > 1 else "results")) as started:
-        save_all(started, ROOT / "docs" / "images")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))

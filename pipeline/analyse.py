@@ -32,6 +32,7 @@ QUERIES = (
     "snowball",
     "snowball_questions",
     "study_runs",
+    "validation_accuracy",
 )
 
 
@@ -52,7 +53,10 @@ def analyse(study: Study, results: Path) -> None:
     (folder / "claims.json").unlink(missing_ok=True)  # written last, so it says all is there
     for name, frame in frames.items():
         write_frame(folder / f"{name}.parquet", frame)
-    write_json(folder / "comparison.json", compare(frames["arm_accuracy"], frames["arm_summary"]))
+    comparison = compare(
+        frames["arm_accuracy"], frames["arm_summary"], frames["validation_accuracy"]
+    )
+    write_json(folder / "comparison.json", comparison)
     ledger = load_ledger()
     claims = [
         claim.model_dump() | asdict(verdict)
@@ -80,5 +84,10 @@ def read_json(path: Path) -> Any:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise UserError(f"{path}: missing. Run `exgrpo analyse --study {path.parts[-3]}` first.")
+        raise not_analysed(path, path.parts[-3])
     return path
+
+
+def not_analysed(path: Path, study: str) -> UserError:
+    """What to say when a stage needs the analyses of a study that was not analysed."""
+    return UserError(f"{path}: missing. Run `exgrpo analyse --study {study}` first.")

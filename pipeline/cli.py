@@ -14,6 +14,7 @@ import typer
 
 from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import UserError
+from pipeline.terminal import printable
 
 if TYPE_CHECKING:
     from exgrpo.settings import Study
@@ -40,13 +41,14 @@ def main() -> None:
     try:
         app()
     except (UserError, AnalysisError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror}. Free some, run the same again.", file=sys.stderr)
+        message = printable(f"{where}{error.strerror}")
+        print(f"error: {message}. Free some, run the same again.", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == 130:  # typer's answer to Ctrl-C

@@ -19,7 +19,7 @@ from pipeline.analyse import read_frames, read_json
 def make_figures(study: Study, results: Path) -> None:
     """Draw every figure from the study's `analyses` folder. UserError when that is missing."""
     folder = results / study.name / "figures"
-    figures = load_figures(study.name, results)
+    figures = draw_figures(study.name, results)
     folder.mkdir(parents=True, exist_ok=True)
     for figure in figures:
         write_whole(folder / f"{figure.name}.json", figure.plot.to_json().encode())
@@ -34,7 +34,7 @@ def make_figures(study: Study, results: Path) -> None:
     print(f"figures: {len(figures)} in {folder}")
 
 
-def load_figures(study: str, results: Path) -> list[Figure]:
+def draw_figures(study: str, results: Path) -> list[Figure]:
     """The figures of a study, drawn from its `analyses` folder."""
     analyses = results / study / "analyses"
     frames = read_frames(analyses)

@@ -1,7 +1,5 @@
 """The command `exgrpo sql`: ask the catalog in the terminal, once or at a prompt."""
 
-import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +15,12 @@ from rich.text import Text
 
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
-from analysis.queries import ask
+from analysis.queries import MOST_BYTES, ask, flat
+from pipeline.terminal import printable
 
 FORMATS = ("table", "csv", "json")
 HISTORY = ".sql_history"
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+UNBOUNDED = 1_000_000  # columns
 
 TABLES = """
 SELECT table_name AS "table", estimated_size AS "rows", comment AS "one row is"
@@ -75,7 +74,7 @@ def prompt(results: Path) -> None:
             try:
                 _respond(connection, statement)
             except UserError as error:
-                print(f"error: {error}", file=sys.stderr)
+                print(f"error: {printable(str(error))}", file=sys.stderr)
 
 
 def _catalog(results: Path) -> Path:
@@ -138,35 +137,45 @@ def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:
 def _answer(connection: duckdb.DuckDBPyConnection, query: str, format: str, limit: int) -> None:
     answer = ask(connection, query, limit)
     if format == "csv":
-        print(_flat(answer.frame).write_csv(), end="")
+        _print_data(flat(answer.frame).write_csv())
     elif format == "json":
-        print(answer.frame.write_ndjson(), end="")
+        _print_data(answer.frame.write_ndjson())
     else:
         _print_table(answer.frame)
         print(f"rows: {answer.frame.height}, seconds: {answer.seconds:.2f}")
     if answer.truncated:
-        print(f"only the first {limit} rows; `exgrpo sql --limit` raises it", file=sys.stderr)
+        shown = answer.frame.height
+        remedy = (
+            "`exgrpo sql --limit` raises it"
+            if shown == limit
+            else f"more would be above {MOST_BYTES >> 20} MB"
+        )
+        print(f"only the first {shown} rows; {remedy}", file=sys.stderr)
 
 
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with lists and structures as JSON text, for CSV has neither."""
-    return frame.with_columns(
-        pl.Series(column.name, [json.dumps(value, default=str) for value in column.to_list()])
-        for column in frame
-        if column.dtype.is_nested()
-    )
+def _print_data(text: str) -> None:
+    """Print CSV or JSON as it is; on a terminal without its control characters."""
+    print(printable(text) if sys.stdout.isatty() else text, end="")
 
 
 def _print_table(frame: pl.DataFrame) -> None:
-    """Print a frame; a value is text, never markup, and wraps rather than being cut."""
+    """Print a frame; a value is text, never markup, and wraps rather than being cut.
+
+    Into a pipe or a file a row is one line, however long.
+    """
     table = RichTable(box=SIMPLE_HEAD, show_edge=False)
     for name, type_ in frame.schema.items():
+        number = type_.is_numeric()
         table.add_column(
-            Text(name), justify="right" if type_.is_numeric() else "left", overflow="fold"
+            Text(printable(name)),
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number,
         )
     for row in frame.iter_rows():
         table.add_row(*(Text(_shown(value)) for value in row))
-    Console(highlight=False).print(table)
+    width = None if sys.stdout.isatty() else UNBOUNDED
+    Console(highlight=False, width=width).print(table)
 
 
 def _shown(value: object) -> str:
@@ -174,5 +183,4 @@ def _shown(value: object) -> str:
         return "null"
     if isinstance(value, float):
         return f"{value:.4g}"
-    # A response may hold escape sequences: the terminal must show them, not obey them.
-    return CONTROL.sub(lambda match: repr(match[0])[1:-1], str(value))
+    return printable(str(value))

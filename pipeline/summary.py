@@ -12,13 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from analysis.closing import HEADER, claim_cells, closing_rows, meaning
+from analysis.closing import HEADER, VERDICTS, claim_cells, closing_rows, meaning
 from analysis.drawing import study_facts
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
-from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.settings import Study
-from pipeline.analyse import read_frames
+from pipeline.analyse import not_analysed, read_frames
 
 WIDTH = 110
 COLOURS = {
@@ -34,9 +33,7 @@ def print_summary(study: Study, results: Path) -> None:
     outputs = read_stage_outputs(results, study.name)
     folder = results / study.name
     if outputs is None:
-        raise UserError(
-            f"{folder / 'analyses'}: missing. Run `exgrpo analyse --study {study.name}` first."
-        )
+        raise not_analysed(folder / "analyses", study.name)
     runs = read_frames(folder / "analyses")["study_runs"]
     heading = f"Study {study.name}, {study_facts(study.name, runs).world}"
     page = _page(heading, outputs)
@@ -58,7 +55,8 @@ def _page(heading: str, outputs: StageOutputs) -> Group:
     for name, short, verdict, found in (claim_cells(*pair) for pair in outputs.verdicts):
         claims.add_row(name, Text(verdict, COLOURS[verdict]), Text(f"{short}: {found}"))
     note = Padding(Text(meaning(outputs.comparison), "bright_black"), (0, 2, 1, 2))
-    return Group("", Text(f"  {heading}", "bold"), table, note, Padding(claims, (0, 1)))
+    judged = Padding(Text(VERDICTS, "bright_black"), (1, 2, 0, 2))
+    return Group("", Text(f"  {heading}", "bold"), table, note, Padding(claims, (0, 1)), judged)
 
 
 def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:
@@ -74,6 +72,8 @@ def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:
             ("", "claim", "verdict", "estimate with its interval"),
             [list(claim_cells(claim, verdict)) for claim, verdict in outputs.verdicts],
         ),
+        "",
+        VERDICTS,
     ]
     return "\n".join(lines) + "\n"
 

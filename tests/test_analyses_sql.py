@@ -24,6 +24,7 @@ ANALYSES = (
     "snowball",
     "snowball_questions",
     "study_runs",
+    "validation_accuracy",
 )
 
 
@@ -97,7 +98,9 @@ def test_arm_accuracy(demo: DemoResults, ask: Callable) -> None:
             "seed": samples[0]["seed"],
             "samples": sum(row["correct"] is not None for row in samples),
             "correct": sum(row["correct"] is True for row in samples),
-            "extracted": len(samples),
+            "extracted": sum(
+                row["extracted"] is not None and row["correct"] is not None for row in samples
+            ),
             "checked": sum(bool(row["correct"]) for row in samples),
             "flawed": sum(bool(row["correct"]) and not row["chain_valid"] for row in samples),
         }
@@ -206,13 +209,14 @@ def test_entropy_validity_rows(demo: DemoResults, ask: Callable) -> None:
         row["mean_entropy"] for row in expected
     )
     assert sum(row["chain_valid"] for row in got) == sum(row["chain_valid"] for row in expected)
+    assert {row["window_start"] for row in got} == {1}
 
 
 def test_entropy_validity_rows_are_sampled_when_many(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     """The same SQL with a bound of 20 rows: fewer rows, evenly over seeds, the same every time."""
-    sql = named_queries()["entropy_validity_rows"].sql.replace("/ 8000", "/ 20")
+    sql = named_queries()["entropy_validity_rows"].sql.replace("/ 24000", "/ 20")
     first, second = (connection.sql(sql, params={"study": STUDY}).pl() for _ in range(2))
     everything = answer(connection, "entropy_validity_rows", study=STUDY)
     assert first.equals(second)
@@ -310,6 +314,24 @@ def test_gain_over_time(demo: DemoResults, ask: Callable) -> None:
         for (arm, seed, step), (value, sampled) in accuracy.items()
     ]
     check(ask("gain_over_time"), expected, ("arm", "seed", "step"))
+
+
+def test_validation_accuracy(demo: DemoResults, ask: Callable) -> None:
+    rows = [row for row in joined(demo, "evaluations") if row["benchmark"] == "validation"]
+    expected = [
+        {
+            "arm": arm,
+            "seed": seed,
+            "step": step,
+            "question": question,
+            "samples": sum(row["correct"] is not None for row in samples),
+            "correct": sum(row["correct"] is True for row in samples),
+        }
+        for (arm, seed, step, question), samples in groups(
+            rows, "arm", "seed", "step", "question"
+        ).items()
+    ]
+    check(ask("validation_accuracy"), expected, ("arm", "seed", "step", "question"))
 
 
 def test_study_runs(demo: DemoResults, ask: Callable) -> None:

@@ -1,30 +1,29 @@
 """The dashboard's screens through Streamlit's own AppTest, over a made-up study."""
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Literal
 
+import plotly.graph_objects as go
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
+from screens import SCREENS, open_screen, texts, write_import
 from streamlit.testing.v1 import AppTest
 
 from analysis.browse import Filters
 from analysis.catalog import build
-from analysis.lake import Entry, LakeFile, compact
+from analysis.lake import compact
 from app import data, state
 from app.browser import Browser, neighbour
+from app.components import detail
+from app.components.narrow_figure import narrow
 from app.components.token_view import SCALES, tokens_html
-from exgrpo.tables import TRAJECTORIES
 from pipeline.analyse import analyse
-
-ROOT = Path(__file__).resolve().parents[1]
-SCREENS = ("overview", "trajectories", "sql")
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +37,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
 def results(demo: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("EXGRPO_RESULTS", str(demo.results))
     return demo.results
-
-
-def open_screen(name: str, **query: str | list[str]) -> AppTest:
-    """The screen at an address, after its first run; fails on an exception in it."""
-    test = AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=30)
-    test.run()
-    test.switch_page(f"screens/{name}.py")
-    for key, value in query.items():
-        test.query_params[key] = value
-    test.run()
-    assert not test.exception, [item.message for item in test.exception]
-    return test
-
-
-def texts(test: AppTest) -> str:
-    """All that the screen says outside of tables."""
-    kinds = (test.markdown, test.caption, test.info, test.warning, test.error, test.code)
-    return "\n".join(str(item.value) for kind in kinds for item in kind)
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -200,7 +181,7 @@ def test_sql_answers_counts_and_offers_the_trajectory(results: Path, demo: DemoR
     assert f"**{total} rows**" in texts(test)
     assert test.query_params["sql"] == "select trajectory, correct from trajectories"
     again = open_screen("sql", sql="select trajectory from trajectories", limit="100")
-    assert "cut at 100" in texts(again)
+    assert "**100 rows**, cut" in texts(again)
     assert len(again.dataframe[-1].value) == 100
 
 
@@ -216,29 +197,6 @@ def test_refused_sql_is_one_line(sql: str, results: Path) -> None:
 def test_a_named_query_runs_with_parameters(results: Path) -> None:
     test = open_screen("sql", named="arm_summary", parameters=[f"study={STUDY}"])
     assert list(test.dataframe[-1].value["arm"]) == ["exgrpo", "on_policy"]
-
-
-def write_import(results: Path, responses: list[str], successes: list[int | None]) -> None:
-    """A catalog with one import: a response and its group's k of 4 in each row."""
-    rows = len(responses)
-    columns = {
-        "trajectory": [f"long:1:{i}:0" for i in range(rows)],
-        "run": ["long"] * rows,
-        "step": [1] * rows,
-        "group": list(range(rows)),
-        "slot": [0] * rows,
-        "replayed": [False] * rows,
-        "response": responses,
-        "group_successes": successes,
-        "group_size": [4] * rows,
-    }
-    nothing = TRAJECTORIES.arrow_schema.empty_table()
-    table = pa.concat_tables([nothing, pa.table(columns)], promote_options="default")
-    (results / "lake").mkdir()
-    pq.write_table(table, results / "lake" / "long.parquet")
-    row = {"run": "long", "study": "long", "arm": "import", "status": "imported"}
-    entry = Entry("long", "long", {TRAJECTORIES.name: LakeFile("long.parquet", rows, "")}, row)
-    build([entry], {}, results / "lake", results / "workbench.duckdb")
 
 
 def test_an_import_shows_its_buckets_and_says_that_it_has_no_tokens(
@@ -313,3 +271,62 @@ def test_what_cannot_be_read_is_left_out() -> None:
 
 def test_change_reaches_the_inner_state() -> None:
     assert state.change(Outer(), name="n", page=2) == Outer(Inner("n"), page=2)
+
+
+def test_the_address_restores_the_row_limit(results: Path) -> None:
+    sql = "select trajectory from trajectories"
+    assert limit_shown(open_screen("sql", sql=sql, limit="100")) == 100
+    foreign = open_screen("sql", sql=sql, limit="100000000")
+    assert limit_shown(foreign) == 1000
+    foreign.button[0].click().run()
+    assert "limit" not in foreign.query_params
+
+
+def limit_shown(test: AppTest) -> object:
+    return next(item.value for item in test.selectbox if item.label == "Rows at most")
+
+
+def test_the_address_restores_the_part_of_the_tokens(
+    results: Path, demo: DemoResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detail, "WINDOW", 3)
+    row = next(row for row in demo.rows["tokens"] if len(row["token_ids"]) > 6)
+    parts = -(-len(row["token_ids"]) // 3)
+
+    def positions(window: str) -> list[int]:
+        test = open_screen(
+            "trajectories", trajectory=row["trajectory"], view="ratio", window=window
+        )
+        page = "".join(item.proto.body for item in test.get("html"))
+        return [int(number) for number in re.findall(r'data-tip="token (\d+),', page)]
+
+    assert positions("2") == [3, 4, 5]
+    assert positions("999") == list(range(3 * (parts - 1), len(row["token_ids"])))
+    here = Browser(trajectory=row["trajectory"], window=2)
+    page = data.page(Filters(), 1, 50)
+    beside = neighbour(state.change(here, trajectory=page.frame["trajectory"][0]), page, 1)
+    assert beside is not None and beside.window == 1
+
+
+def test_a_long_subtitle_is_wrapped_and_gets_room() -> None:
+    long = go.Figure(
+        layout={"height": 300, "title": {"subtitle": {"text": "one<br>" + "a b " * 50}}}
+    )
+    plot = narrow(long)
+    lines = plot.layout.title.subtitle.text.split("<br>")
+    assert lines[0] == "one"
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 105
+    assert plot.layout.height == 300 + 16
+    assert narrow(plot).layout.height == plot.layout.height
+
+
+def test_a_token_without_text_is_not_an_empty_one() -> None:
+    numbers = dict.fromkeys(("behaviour_logprob", "logprob", "entropy"))
+    token = {"position": 0, "token_id": 1} | numbers
+    frame = pl.DataFrame(
+        [{**token, "text": None}, {**token, "text": ""}], schema_overrides={"text": pl.String}
+    )
+    page = tokens_html(frame, SCALES["entropy"])
+    assert ">�</span>" in page
+    assert "><i>∅</i></span>" in page

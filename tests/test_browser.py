@@ -11,7 +11,7 @@ from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
 
 from analysis.figures import FIGURES
 from pipeline.analyse import analyse
-from pipeline.figures import load_figures
+from pipeline.figures import draw_figures
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "docs" / "screenshots.py"
@@ -32,7 +32,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
     analyse(made.study, made.results)
     figures = made.results / STUDY / "figures"
     figures.mkdir()
-    for figure in load_figures(STUDY, made.results):  # not the stage: static images take long
+    for figure in draw_figures(STUDY, made.results):  # not the stage: static images take long
         (figures / f"{figure.name}.json").write_text(figure.plot.to_json())
     return made
 

@@ -15,11 +15,13 @@ from analysis.claims import (
     judge,
     load_ledger,
     show,
+    show_effect,
     show_interval,
 )
-from analysis.comparison import accuracy_table, compare, paired
+from analysis.comparison import accuracy_table, compare, estimate, learning_curves, paired
 from analysis.errors import UserError
 from analysis.queries import named_queries
+from analysis.statistics import auroc
 from pipeline.analyse import QUERIES
 
 ACCURACY_SCHEMA = {
@@ -29,8 +31,8 @@ ACCURACY_SCHEMA = {
 }  # fmt: skip
 ENTROPY_SCHEMA = {
     "arm": pl.String, "seed": pl.Int64, "question": pl.String, "level": pl.Int64,
-    "bucket": pl.Int64, "chain_valid": pl.Boolean, "mean_entropy": pl.Float64, "nll": pl.Float64,
-    "length": pl.Int64, "one_in": pl.Int64,
+    "bucket": pl.Int64, "window_start": pl.Int64, "chain_valid": pl.Boolean,
+    "mean_entropy": pl.Float64, "nll": pl.Float64, "length": pl.Int64, "one_in": pl.Int64,
 }  # fmt: skip
 SNOWBALL_SCHEMA = {
     "arm": pl.String, "seed": pl.Int64, "window_start": pl.Int64, "question": pl.String,
@@ -75,6 +77,7 @@ def entropies(flawed_mean: float, seeds: int = 3) -> pl.DataFrame:
                 "question": f"q{at % 100}",
                 "level": 1 + at % 8,
                 "bucket": 1 + at % 7,
+                "window_start": 1 + at % 2 * 10,
                 "chain_valid": valid,
                 "mean_entropy": entropy,
                 "nll": entropy + rng.normal(0, 0.3),
@@ -140,7 +143,38 @@ def test_real_effects_are_supported() -> None:
     assert first.level >= 0.95
     assert first.notes[0].startswith("By seed: +")
     assert found["C8"].value == pytest.approx(0.2, abs=0.05)  # 0.2 more in 10 windows of 10 steps
+    assert found["C8"].notes[0].startswith("exgrpo_highest_entropy: own slope +18.9 points per")
+    assert "on_policy: no trend in this study." in found["C8"].notes
     assert (found["C4"].value or 0) > 0.7
+
+
+def test_entropy_that_only_follows_training_time_is_not_support() -> None:
+    """Flawed chains and high entropy both come early; inside a window entropy says nothing."""
+    given = frames()
+    early = pl.col("window_start") == 1
+    at = pl.int_range(pl.len())
+    rows = given["entropy_validity_rows"].with_columns(
+        chain_valid=at // 14 % 5 > pl.when(early).then(3).otherwise(0),
+        mean_entropy=0.3 + 0.2 * early + (at * 0.6180339887) % 1 / 10,
+    )
+    assert auroc(rows["mean_entropy"], ~rows["chain_valid"]) > 0.65
+    verdict = verdicts(given | {"entropy_validity_rows": rows})["C4"]
+    assert verdict.value == pytest.approx(0.5, abs=0.1)
+    assert verdict.verdict == "inconclusive (underpowered)"
+
+
+def test_few_and_different_seeds_leave_a_claim_open() -> None:
+    """Every seed says the same direction, but three that differ so much could by chance."""
+    shifts = {0: 1, 1: 2, 2: 4}
+    given = frames({"on_policy": 0.4, "exgrpo": 0.4})
+    arm = pl.col("arm") == "exgrpo"
+    lifted = pl.min_horizontal(4, pl.col("correct") + pl.col("seed").replace_strict(shifts))
+    given["arm_accuracy"] = given["arm_accuracy"].with_columns(
+        correct=pl.when(arm).then(lifted).otherwise("correct")
+    )
+    verdict = verdicts(given)["C1"]
+    assert verdict.verdict == "inconclusive (underpowered)"
+    assert verdict.high is not None and verdict.high <= 1
 
 
 def test_effects_the_other_way_are_contradicted() -> None:
@@ -229,7 +263,7 @@ def test_a_wrong_ledger_is_explained(
 
 def test_numbers_are_shown_in_their_unit() -> None:
     assert show(0.052, "points") == "+5.2 points"
-    assert show(0.052, "points", sign=False) == "5.2 points"
+    assert show_effect(0.052, "points per 100 steps") == "5.2 points per 100 steps"
     assert show(0.61234, "AUROC") == "0.612"
     verdict = Verdict("C8", "supported", "", 0.02, 0.01, 0.03)
     assert show_interval(verdict, "points per 100 steps") == (
@@ -263,7 +297,8 @@ def test_comparison_of_arms() -> None:
     )
     given = given.filter((pl.col("arm") != "base") | pl.col("run").str.ends_with("s0"))
     facts = pl.DataFrame({"arm": ["exgrpo"], "signal_share": [0.5]})
-    made = compare(given, facts)
+    curves = given.filter((pl.col("benchmark") == "test_id") & (pl.col("arm") != "base"))
+    made = compare(given, facts, curves)
     base, reference, exgrpo = made["arms"]
     assert [entry["arm"] for entry in made["arms"]] == ["base", "on_policy", "exgrpo"]
     assert base["seeds"] == [] and base["difference"] == {} and base["training"] is None
@@ -277,7 +312,30 @@ def test_comparison_of_arms() -> None:
     assert base["accuracy"]["test_id"]["low"] >= 0 and exgrpo["training"] == facts.row(
         0, named=True
     )
-    assert compare(given.clear(), facts)["arms"] == []
+    empty = compare(given.clear(), facts, curves.clear())
+    assert empty["arms"] == [] and empty["learning_curves"] == {}
+
+
+def test_learning_curves_carry_bootstrap_intervals_of_the_same_seeds() -> None:
+    rows = accuracy({"exgrpo": 0.5, "on_policy": 0.4}, questions=60).filter(
+        pl.col("benchmark") == "test_id"
+    )
+    steps = pl.concat(
+        [rows.with_columns(step=pl.lit(step), correct=pl.col("correct") // divide)
+         for step, divide in ((0, 4), (10, 2), (20, 1))]
+    )  # fmt: skip
+    stopped = steps.filter(~((pl.col("step") == 20) & (pl.col("seed") == 2)))
+    curves = learning_curves(stopped)
+    assert list(curves) == ["on_policy", "exgrpo"]
+    assert [point["step"] for point in curves["exgrpo"]] == [0, 10, 20]
+    for point in curves["exgrpo"]:
+        assert point["seeds"] == 2 and point["questions"] == 60
+        assert point["low"] < point["value"] < point["high"]
+    last = rows.filter((pl.col("arm") == "exgrpo") & (pl.col("seed") < 2))
+    assert curves["exgrpo"][-1]["value"] == pytest.approx((last["correct"] / 4).mean())
+    again = estimate(accuracy_table(last, "exgrpo", "test_id"))
+    assert again is not None
+    assert curves["exgrpo"][-1]["low"] == pytest.approx(again.low, abs=0.01)
 
 
 def test_claim_needs_what_its_test_needs() -> None:

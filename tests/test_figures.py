@@ -11,12 +11,13 @@ import pytest
 from lake_fixture import DemoResults, make_results
 
 import pipeline.figures
+from analysis.arms import KNOWN, arm_order
 from analysis.drawing import study_facts
 from analysis.figures import FIGURES, all_figures
-from analysis.theme import LOOKS, PLOT_CONFIG, arm_order, look
+from analysis.theme import LOOKS, PLOT_CONFIG, look
 from exgrpo.errors import UserError
 from pipeline.analyse import analyse, read_frames, read_json
-from pipeline.figures import load_figures, make_figures, write_static
+from pipeline.figures import draw_figures, make_figures, write_static
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def comparison(demo: DemoResults) -> dict[str, Any]:
 
 
 def test_every_figure_says_world_seeds_and_band(demo: DemoResults) -> None:
-    figures = load_figures(demo.study.name, demo.results)
+    figures = draw_figures(demo.study.name, demo.results)
     assert [figure.name for figure in figures] == list(FIGURES)
     for figure in figures:
         subtitle = figure.plot.layout.title.subtitle.text
@@ -49,7 +50,7 @@ def test_every_figure_says_world_seeds_and_band(demo: DemoResults) -> None:
 
 
 def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
-    for figure in load_figures(demo.study.name, demo.results):
+    for figure in draw_figures(demo.study.name, demo.results):
         for trace in figure.plot.data:
             for arm in ("on_policy", "exgrpo"):
                 if trace.name == arm and trace.marker.color:
@@ -57,6 +58,7 @@ def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
         if figure.name in ("final_accuracy", "difference_to_on_policy"):
             assert figure.plot.layout.yaxis.type == "category"
     assert len({(style.colour, style.symbol) for style in LOOKS.values()}) == len(LOOKS)
+    assert tuple(LOOKS) == KNOWN
     assert look("an arm of later") == look("an arm of later")
     assert arm_order(["z", "exgrpo", "base", "a"]) == ["base", "exgrpo", "a", "z"]
 
@@ -64,11 +66,25 @@ def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
 def test_curve_shows_mean_and_range_of_the_seeds(
     demo: DemoResults, frames: dict[str, pl.DataFrame]
 ) -> None:
-    plot = next(f for f in load_figures(demo.study.name, demo.results) if f.name == "snowball").plot
+    plot = next(f for f in draw_figures(demo.study.name, demo.results) if f.name == "snowball").plot
     line = next(trace for trace in plot.data if trace.name == "exgrpo")
     shares = frames["snowball"].filter(pl.col("arm") == "exgrpo")["flawed_share"]
     assert list(line.y) == [pytest.approx(shares.mean())]
     assert list(line.customdata[0]) == [pytest.approx(shares.min()), pytest.approx(shares.max())]
+
+
+def test_learning_curves_show_bootstrap_intervals(
+    demo: DemoResults, comparison: dict[str, Any]
+) -> None:
+    plots = {f.name: f.plot for f in draw_figures(demo.study.name, demo.results)}
+    points = comparison["learning_curves"]["exgrpo"]
+    for name in ("learning_curve", "learning_curve_tokens"):
+        line = next(trace for trace in plots[name].data if trace.name == "exgrpo")
+        assert list(line.y) == [point["value"] for point in points]
+        assert [tuple(item) for item in line.customdata] == [(p["low"], p["high"]) for p in points]
+        subtitle = plots[name].layout.title.subtitle.text
+        assert "95 % bootstrap interval over questions and seeds" in subtitle
+    assert "not an interval" in plots["snowball"].layout.title.subtitle.text
 
 
 def test_no_figure_of_empty_answers_fails(
@@ -76,7 +92,7 @@ def test_no_figure_of_empty_answers_fails(
 ) -> None:
     facts = study_facts("demo", frames["study_runs"])
     empty = {name: frame.clear() for name, frame in frames.items()}
-    none = {"level": 0.95, "benchmarks": [], "arms": []}
+    none = {"level": 0.95, "benchmarks": [], "arms": [], "learning_curves": {}}
     for figure in all_figures(facts, empty, none):
         texts = [note.text for note in figure.plot.layout.annotations]
         assert any("Nothing to show" in text for text in texts), figure.name
@@ -135,7 +151,7 @@ def test_static_figures(demo: DemoResults, tmp_path: Path) -> None:
         pytest.skip("needs a Chrome or Chromium")
     stale = tmp_path / "gone.svg"
     stale.touch()
-    figures = load_figures(demo.study.name, demo.results)[:2]
+    figures = draw_figures(demo.study.name, demo.results)[:2]
     assert write_static(figures, tmp_path) is None
     assert sorted(path.stem for path in tmp_path.glob("*.svg")) == sorted(f.name for f in figures)
     for path in tmp_path.glob("*.svg"):
@@ -146,7 +162,7 @@ def test_a_browser_that_fails_costs_no_figure(
     demo: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROWSER_PATH", shutil.which("false") or "/bin/false")
-    reason = write_static(load_figures(demo.study.name, demo.results)[:1], tmp_path)
+    reason = write_static(draw_figures(demo.study.name, demo.results)[:1], tmp_path)
     assert reason and reason.startswith("the browser failed")
 
 

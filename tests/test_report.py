@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from lake_fixture import DemoResults, make_results
 
+import pipeline.figures
 from analysis.claims import load_ledger
-from analysis.closing import closing_rows, duration, interval, percent
+from analysis.closing import VERDICTS, closing_rows, duration, interval, percent
 from analysis.figures import FIGURES
 from exgrpo.errors import UserError
 from exgrpo.settings import Study
 from pipeline.analyse import QUERIES, analyse
+from pipeline.figures import make_figures
 from pipeline.readme import BEGIN, END, update_readme
 from pipeline.report import make_report
 from pipeline.summary import WIDTH, print_summary
@@ -23,6 +25,9 @@ from pipeline.summary import WIDTH, print_summary
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
     made = make_results(tmp_path_factory.mktemp("report"))
     analyse(made.study, made.results)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline.figures, "_browser", lambda: None)  # static images take long
+        make_figures(made.study, made.results)
     return made
 
 
@@ -78,7 +83,8 @@ def test_report_holds_what_was_run_and_found(demo: DemoResults, page: str) -> No
         "on_policy, exgrpo",
         "4 of 4",
         "make reproduce STUDY=demo",
-        "2 seeds: the seed part of every interval is coarse",
+        "2 seeds: the 95 % bootstrap intervals of tables and figures cannot reach",
+        "All seeds of a study share one base model",
     ):
         assert part in text, part
     for claim in load_ledger().claims:
@@ -90,7 +96,8 @@ def test_report_escapes_what_it_shows(demo: DemoResults, tmp_path: Path) -> None
     hostile = demo.study.model_copy(update={"title": "<script>alert(1)</script>"})
     folder = tmp_path / demo.study.name
     folder.mkdir()
-    (folder / "analyses").symlink_to(demo.results / demo.study.name / "analyses")
+    for stage in ("analyses", "figures"):
+        (folder / stage).symlink_to(demo.results / demo.study.name / stage)
     make_report(hostile, tmp_path)
     page = (folder / "report.html").read_text()
     assert "<script>alert(1)" not in page
@@ -133,7 +140,7 @@ def test_readme_block_alone_changes(demo: DemoResults, tmp_path: Path) -> None:
     assert update_readme(demo.study, demo.results, readme)
     text = readme.read_text()
     assert text.startswith(f"# A\n\nbefore\n{BEGIN}\n\nStudy demo")
-    assert text.endswith(f"|\n\n{END}\nafter\n")
+    assert text.endswith(f"\n{VERDICTS}\n\n{END}\nafter\n")
     assert "of last week" not in text
     assert not update_readme(demo.study, demo.results, readme)
 
@@ -154,6 +161,12 @@ def test_stages_name_what_is_missing(demo: DemoResults, tmp_path: Path) -> None:
     for stage in (make_report, print_summary):
         with pytest.raises(UserError, match="exgrpo analyse --study demo"):
             stage(demo.study, tmp_path)
+    (tmp_path / demo.study.name).mkdir()
+    (tmp_path / demo.study.name / "analyses").symlink_to(
+        demo.results / demo.study.name / "analyses"
+    )
+    with pytest.raises(UserError, match=r"10 figures missing.*exgrpo figures --study demo"):
+        make_report(demo.study, tmp_path)
     with pytest.raises(UserError, match="exgrpo summary --study demo"):
         update_readme(demo.study, tmp_path, tmp_path / "README.md")
     unknown: Study = demo.study.model_copy(update={"name": "other"})

@@ -157,5 +157,5 @@ def test_a_machine_without_python_is_told_what_to_install(
 def test_make_alone_prints_help() -> None:
     done = make(ROOT)
     assert done.returncode == 0
-    for target in ("reproduce", "test", "app", "lint", "clean", "help"):
+    for target in ("reproduce", "app", "readme", "test", "lint", "clean", "help"):
         assert f"make {target} " in done.stdout

@@ -15,6 +15,7 @@ from prompt_toolkit.output import DummyOutput
 
 from analysis.errors import UserError
 from pipeline.sql import HISTORY, print_answer, prompt
+from pipeline.terminal import CONTROL
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,6 +28,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
 def script(demo: DemoResults, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     prompt(demo.results)
+
+
+def command_line(demo: DemoResults, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pipeline.cli", "sql", *arguments]
+    command += ["--results", str(demo.results)]
+    root = Path(__file__).resolve().parents[1]
+    return subprocess.run(command, capture_output=True, text=True, cwd=root)
 
 
 def test_a_table_shows_names_values_and_nulls(demo: DemoResults, capsys: Captured) -> None:
@@ -78,6 +86,41 @@ def test_model_text_is_shown_and_not_obeyed(demo: DemoResults, capsys: Captured)
     assert "".join(HOSTILE.split())[:20] in "".join(out.split())
 
 
+ESCAPE = "'\x1b[31mred\x9b2J'"
+
+
+def test_an_error_is_shown_and_not_obeyed(demo: DemoResults, capsys: Captured) -> None:
+    with pytest.raises(UserError) as error:
+        print_answer(demo.results, f"SELECT {ESCAPE}::INT")
+    assert "\x1b" in str(error.value)  # DuckDB quotes the value as it is
+    done = command_line(demo, f"SELECT {ESCAPE}::INT")
+    assert done.returncode == 2
+    assert "\\x1b[31mred\\x9b2J" in done.stderr
+    assert not CONTROL.search(done.stderr)
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "json"])
+def test_on_a_terminal_every_format_is_free_of_control_characters(
+    demo: DemoResults, capsys: Captured, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")  # without our own bold head
+    print_answer(demo.results, f'SELECT {ESCAPE} AS "a\x1b[1m"', format)
+    out = capsys.readouterr().out
+    assert "red" in out
+    assert not CONTROL.search(out)
+
+
+def test_into_a_file_csv_is_exact(demo: DemoResults, capsys: Captured) -> None:
+    print_answer(demo.results, f"SELECT {ESCAPE} AS x", "csv")
+    assert capsys.readouterr().out == f"x\n{ESCAPE[1:-1]}\n"
+
+
+def test_what_was_cut_for_its_size_is_said(demo: DemoResults, capsys: Captured) -> None:
+    print_answer(demo.results, "SELECT repeat('x', 1000000) FROM range(100)", "csv")
+    assert "rows; more would be above 64 MB" in capsys.readouterr().err
+
+
 def test_a_script_of_statements(
     demo: DemoResults, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,15 +161,9 @@ def test_an_unknown_format_is_an_error(demo: DemoResults) -> None:
 
 
 def test_the_command_line(demo: DemoResults) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pipeline.cli", "sql", *arguments]
-        command += ["--results", str(demo.results)]
-        root = Path(__file__).resolve().parents[1]
-        return subprocess.run(command, capture_output=True, text=True, cwd=root)
-
-    good = run("SELECT count(*) AS n FROM trajectories", "--format", "csv")
+    good = command_line(demo, "SELECT count(*) AS n FROM trajectories", "--format", "csv")
     assert (good.returncode, good.stdout) == (0, f"n\n{len(demo.rows['trajectories'])}\n")
-    bad = run("DROP TABLE runs")
+    bad = command_line(demo, "DROP TABLE runs")
     assert bad.returncode == 2
     assert bad.stderr.startswith("error: DROP is refused")
     assert "Traceback" not in bad.stderr
@@ -137,10 +174,12 @@ def test_the_prompt_goes_on_after_a_mistake(
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        keys.send_text("SELECT nosuch FROM steps\n\nSELECT 40 + 2 AS x;\n\\q\nSELECT 7;\n")
+        keys.send_text("SELECT nosuch FROM steps\n\nSELECT chr(27)::INT;\n")
+        keys.send_text("SELECT 40 + 2 AS x;\n\\q\nSELECT 7;\n")
         prompt(demo.results)
     captured = capsys.readouterr()
     assert f"duckdb -readonly {demo.catalog}" in captured.out
     assert "error: Binder Error" in captured.err
+    assert "\x1b" not in captured.err and "'\\x1b'" in captured.err
     assert "42" in captured.out and "7" not in captured.out.split()
     assert "SELECT 40 + 2 AS x;" in (demo.results / HISTORY).read_text()

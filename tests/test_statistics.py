@@ -13,13 +13,14 @@ from analysis.statistics import (
     avg_at_k,
     bootstrap_auroc,
     bootstrap_mean,
-    bootstrap_trend_difference,
+    bootstrap_trend,
     draw_weights,
     holm_levels,
     mann_kendall,
     pass_at_k,
     widen,
 )
+from analysis.student import critical_value, two_sided_p
 
 
 def plain_bootstrap(values: np.ndarray, replicates: int, seed: int) -> list[float]:
@@ -130,13 +131,64 @@ def test_coverage(seeds: int, seed_sd: float, expected: tuple[float, float]) -> 
     assert expected[0] <= coverage(seeds, seed_sd) <= expected[1]
 
 
-def test_p_value_and_smallest_effect() -> None:
+@pytest.mark.parametrize(
+    ("rate", "df", "expected"),
+    [(0.05, 1, 12.7062), (0.05, 2, 4.30265), (0.01, 3, 5.84091), (0.05, 10, 2.22814),
+     (0.001, 4, 8.6103), (0.4, 2, 1.06066), (0.05, 120, 1.97993)],
+)  # fmt: skip
+def test_student_agrees_with_printed_tables(rate: float, df: int, expected: float) -> None:
+    assert critical_value(rate, df) == pytest.approx(expected, rel=1e-5)
+    assert two_sided_p(-critical_value(rate, df), df) == pytest.approx(rate)
+    assert two_sided_p(0, df) == 1
+
+
+def test_p_value_interval_and_smallest_effect_agree() -> None:
     rng = np.random.default_rng(0)
-    made = bootstrap_mean(rng.normal(0.2, 1, (1, 400)))
+    made = bootstrap_mean(rng.normal(0.2, 1, (1, 400)))  # one seed: the normal distribution
     z = made.value / made.se
-    assert made.p_value() == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=0.5)
-    assert made.p_value(null=made.value) > 0.9
+    assert made.p_value() == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-6)
+    assert made.p_value(null=made.value) > 0.99
     assert made.smallest_effect() == pytest.approx((1.959964 + 0.841621) * made.se, rel=1e-5)
+    few = bootstrap_mean(rng.normal(0.1, 0.3, (3, 100)))
+    assert few.t_interval(few.p_value())[0] == pytest.approx(0, abs=1e-6)
+    assert few.scaled(100).p_value() == pytest.approx(few.p_value())
+
+
+def test_seeds_alone_give_the_t_test_and_questions_alone_the_normal_one() -> None:
+    runs = np.array([0.1, 0.3, 0.2])
+    seeds_only = bootstrap_mean(np.repeat(runs[:, None], 50, axis=1))
+    assert seeds_only.seed_share == pytest.approx(1, abs=0.03)
+    assert seeds_only.critical(0.05) == pytest.approx(critical_value(0.05, 2), rel=0.02)
+    assert seeds_only.p_value() == pytest.approx(
+        two_sided_p(0.2 / (0.1 / math.sqrt(3)), 2), rel=0.05
+    )
+    same = bootstrap_mean(np.repeat(np.random.default_rng(0).normal(0, 1, (1, 50)), 3, axis=0))
+    assert same.seed_share == pytest.approx(0)
+    assert same.critical(0.05) == pytest.approx(1.959964)
+    assert bootstrap_mean(np.zeros((3, 5))).p_value() == 1
+    assert bootstrap_mean(np.ones((3, 5))).p_value() == 0
+
+
+@pytest.mark.parametrize("seed_sd", [0.02, 0.04, 0.08, 0.15])
+def test_verdicts_err_no_more_often_than_said_with_three_seeds(seed_sd: float) -> None:
+    """No effect, families of 4 claims: alone at the rate Holm grants one of 7, and by Holm."""
+    rng = np.random.default_rng(0)
+    families, claims, questions = 500, 4, 100
+    alone = family = 0
+    for trial in range(families):
+        excluded = []
+        for claim in range(claims):
+            values = (
+                rng.normal(0, seed_sd, (3, 1))
+                + rng.normal(0, 0.15, (1, questions))
+                + rng.normal(0, 0.3, (3, questions))
+            )
+            made = bootstrap_mean(values, replicates=200, seed=claims * trial + claim)
+            alone += abs(made.value) > made.critical(0.05 / 7) * made.se
+            excluded.append(abs(made.value) > made.critical(0.05 / claims) * made.se)
+        family += any(excluded)  # Holm's first step decides whether there is any rejection
+    assert alone / (families * claims) <= 0.01
+    assert family / families <= 0.06
 
 
 def plain_auroc(scores: list[float], positive: list[bool], strata: list[int]) -> float:
@@ -185,8 +237,20 @@ def test_auroc_bootstrap_agrees_with_drawing_clusters() -> None:
     assert ours.se == pytest.approx(np.std(plain, ddof=1), rel=0.12)
     by_row = bootstrap_auroc(scores, positive, np.arange(240), seed=1)
     assert ours.se > by_row.se  # clustering must cost something here
-    with pytest.raises(ValueError, match="stratum"):
-        bootstrap_auroc([1.0, 2.0], [True, False], [0, 1], strata=[0, 1])
+    for outside in ({"strata": [0, 1]}, {"seeds": [0, 1]}):
+        with pytest.raises(ValueError, match="stratum"):
+            bootstrap_auroc([1.0, 2.0], [True, False], [0, 1], **outside)
+
+
+def test_auroc_is_the_mean_over_seeds_of_each_of_them() -> None:
+    rng = np.random.default_rng(3)
+    seeds, questions = np.arange(300) % 3, np.arange(300) // 3
+    positive = rng.random(300) < 0.5
+    scores = rng.normal(0, 1, 300) + positive + 5 * seeds
+    made = bootstrap_auroc(scores, positive, questions, seeds)
+    each = [auroc(scores[seeds == s], positive[seeds == s]) for s in range(3)]
+    assert made.by_seed == pytest.approx(each)
+    assert made.value == pytest.approx(np.mean(each))
 
 
 def test_auroc_difference_is_paired() -> None:
@@ -219,17 +283,19 @@ def test_trend_difference() -> None:
     rising = np.linspace(0.1, 0.6, 6)[None, :, None]
     first = (rng.binomial(trials[0], rising), trials[0])
     second = (rng.binomial(trials[1], 0.3), trials[1])
-    made = bootstrap_trend_difference(first, second, replicates=2000)
+    times = np.arange(6)
+    one, other = (bootstrap_trend(*arm, times, replicates=2000) for arm in (first, second))
+    made = one.minus(other)
     assert made.value == pytest.approx(plain_slope_difference(first, second))
-    assert made.interval()[0] > 0
-    gap = trials.copy()
-    gap[0, 1, 2] = 0  # one seed has no trial in window 2: the window goes, the rest stays
-    holed = (np.where(gap[0] > 0, first[0], 0), gap[0])
-    assert math.isfinite(bootstrap_trend_difference(holed, second, replicates=50).value)
+    assert made.t_interval()[0] > 0
+    by_step = bootstrap_trend(*first, 10 * times + 1, replicates=50)
+    assert by_step.scaled(10).value == pytest.approx(one.value)
+    gap = trials[0].copy()
+    gap[1, 2] = 0
+    with pytest.raises(ValueError, match="nothing to take"):
+        bootstrap_trend(np.minimum(first[0], gap), gap, times)
     with pytest.raises(ValueError, match="two windows"):
-        bootstrap_trend_difference(
-            (first[0][:, :1], trials[0][:, :1]), (second[0][:, :1], trials[1][:, :1])
-        )
+        bootstrap_trend(first[0][:, :1], trials[0][:, :1], times[:1])
 
 
 def test_mann_kendall_agrees_with_loops_and_a_published_example() -> None:

@@ -12,7 +12,7 @@ from lake_fixture import DemoResults
 from analysis import catalog
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
-from analysis.queries import ask
+from analysis.queries import MOST_BYTES, ask, flat
 
 HOSTILE_SQL = """
 SELECT * FROM read_text('/etc/hostname')
@@ -165,7 +165,8 @@ def test_the_memory_limit_holds(own: DemoResults, monkeypatch: pytest.MonkeyPatc
         ("SELECT 1,\n nosuch\nFROM steps", r"\(line 2, at `nosuch`\)"),
         ("SELECT * FROM stepz", r'Did you mean "steps"\? \(line 1, at `stepz`\)'),
         ("SELECT 1 WHERE", r"syntax error .*\(line 1, at `WHERE`\)"),
-        ("SELECT 'a'::INT", "Could not convert"),
+        ("SELECT 'a'::INT", "Could not convert string 'a' to INT32"),
+        ("SELECT study::INT FROM runs", "from source column study$"),
         ("SELECT INTERVAL 1 DAY", "Cast it"),
         ("PIVOT runs ON arm", "conditional sums"),
     ],
@@ -189,3 +190,62 @@ def test_integer_sums_are_integers_and_huge_ones_stay_exact(
 
 def test_columns_with_one_name_are_told_apart(connection: duckdb.DuckDBPyConnection) -> None:
     assert ask(connection, "SELECT 1 AS a, 2 AS a").frame.columns == ["a", "a_1"]
+
+
+@pytest.mark.parametrize("limit", [1000, 1_000_000])
+def test_an_answer_ends_at_its_most_bytes(
+    connection: duckdb.DuckDBPyConnection, limit: int
+) -> None:
+    found = ask(connection, "SELECT range AS i, repeat('x', 100000) FROM range(100000)", limit)
+    assert found.truncated
+    assert 300 < found.frame.height < 700
+    assert found.frame["i"].to_list() == list(range(found.frame.height))
+    assert found.frame.estimated_size() < MOST_BYTES
+
+
+def test_one_row_too_large_is_an_error(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(UserError, match="first row alone is larger than 64 MB"):
+        ask(connection, "SELECT repeat('x', 70000000)")
+
+
+def test_an_answer_of_many_vectors_is_whole(connection: duckdb.DuckDBPyConnection) -> None:
+    found = ask(connection, "SELECT range AS a, range AS a FROM range(9000)", 10_000)
+    assert found.frame["a_1"].to_list() == list(range(9000))
+    assert not found.truncated
+
+
+def test_lists_and_structures_are_json_in_csv(connection: duckdb.DuckDBPyConnection) -> None:
+    frame = ask(
+        connection, "SELECT [1, NULL] AS l, {'x': 'y'} AS s, NULL::INT[] AS n, 7 AS i"
+    ).frame
+    assert flat(frame).row(0) == ("[1, null]", '{"x": "y"}', None, 7)
+    assert flat(frame.clear()).schema["l"] == pl.String
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "SELECT (CASE WHEN range = 50000 THEN 'x' ELSE '1' END)::INT FROM range(100000)",
+            "^Conversion Error: Could not convert string 'x' to INT32$",
+        ),
+        ("SELECT list(range) OVER (ORDER BY range) FROM range(200000)", "^Out of Memory Error"),
+    ],
+)
+def test_an_error_after_the_first_rows_is_told_too(
+    own: DemoResults, monkeypatch: pytest.MonkeyPatch, sql: str, message: str
+) -> None:
+    monkeypatch.setattr(catalog, "MEMORY", "100MB")
+    with open_catalog(own.catalog) as connection:
+        with pytest.raises(UserError, match=message):
+            ask(connection, sql, 1_000_000)
+        assert ask(connection, "SELECT 1").frame.item() == 1
+
+
+def test_the_time_limit_holds_after_the_first_rows(own: DemoResults) -> None:
+    rare = "SELECT a.range FROM range(10000000000) a WHERE a.range < 5000 OR a.range = -1"
+    with (
+        open_catalog(own.catalog, seconds=0.5) as connection,
+        pytest.raises(UserError, match="time limit"),
+    ):
+        ask(connection, rare, 1_000_000)

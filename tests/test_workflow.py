@@ -40,14 +40,19 @@ def exgrpo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "workflow/Snakefile")]
+def snakemake(
+    folder: Path, *arguments: str, workflow: Path = ROOT / "workflow"
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow / "Snakefile")]
     return subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True)
 
 
-def planned_jobs(folder: Path, study: str) -> dict[str, int]:
+def planned_jobs(
+    folder: Path, study: str, workflow: Path = ROOT / "workflow", *options: str
+) -> dict[str, int]:
     """Jobs that a dry run would do, by rule."""
-    done = snakemake(folder, "--dry-run", "--nolock", "--cores", "2", "--config", f"study={study}")
+    arguments = ("--dry-run", "--nolock", "--cores", "2", *options, "--config", f"study={study}")
+    done = snakemake(folder, *arguments, workflow=workflow)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
@@ -242,6 +247,32 @@ def test_a_changed_setting_makes_anew_only_what_depends_on_it(
     jobs = planned_jobs(folder, "smoke")
     assert (jobs["base_model"], jobs["train"], jobs["evaluate"]) == (1, 3, 4)
     assert "questions" not in jobs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "made_anew"),
+    [
+        ("claims.yaml", {"analyse", "figures", "report", "summary"}),
+        ("sql/buckets.sql", {"analyse", "figures", "report", "summary"}),
+        ("templates/report.html.j2", {"report"}),
+    ],
+)
+def test_a_changed_ledger_query_or_template_makes_anew_what_shows_it(
+    unbroken: Path, tmp_path: Path, path: str, made_anew: set[str]
+) -> None:
+    folder = Path(shutil.copytree(unbroken, tmp_path / "changed", symlinks=True))
+    code = tmp_path / "code"
+    for part in ("workflow", "analysis"):
+        shutil.copytree(ROOT / part, code / part)
+
+    def plan() -> dict[str, int]:
+        # Only by time: the copy has other paths than the checkout.
+        return planned_jobs(folder, "smoke", code / "workflow", "--rerun-triggers", "mtime")
+
+    assert plan() == {}
+    (code / "analysis" / path).touch()
+    assert plan().keys() - {"all", "total"} == made_anew
 
 
 @pytest.mark.slow

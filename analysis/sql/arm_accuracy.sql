@@ -10,7 +10,7 @@
 -- column level: the question's level
 -- column samples: graded samples
 -- column correct: right samples
--- column extracted: samples from which an answer could be read
+-- column extracted: graded samples from which an answer could be read
 -- column checked: right samples whose chain could be checked
 -- column flawed: right samples whose chain is not valid
 select
@@ -23,7 +23,9 @@ select
     max(evaluations.level) as level,
     count(evaluations.correct) as samples,
     count(*) filter (where evaluations.correct) as correct,
-    count(evaluations.extracted) as extracted,
+    count(*) filter (
+        where evaluations.extracted is not null and evaluations.correct is not null
+    ) as extracted,
     count(*) filter (where evaluations.correct and evaluations.chain_valid is not null) as checked,
     count(*) filter (where evaluations.correct and not evaluations.chain_valid) as flawed
 from evaluations

@@ -6,25 +6,25 @@
 -- column group_successes: k, right trajectories in the group, the replayed too
 -- column groups: groups with k successes
 -- column mean_entropy: mean over the groups' fresh trajectories [nat/token]
-WITH one_group AS (
-    SELECT
+with one_group as (
+    select
         run,
         step,
         "group",
-        any_value(group_successes) AS group_successes,
-        sum(mean_entropy) FILTER (WHERE NOT replayed) AS entropy,
-        count(mean_entropy) FILTER (WHERE NOT replayed) AS fresh
-    FROM trajectories
-    GROUP BY run, step, "group"
+        any_value(group_successes) as group_successes,
+        sum(mean_entropy) filter (where not replayed) as entropy,
+        count(mean_entropy) filter (where not replayed) as fresh
+    from trajectories
+    group by run, step, "group"
 )
-SELECT
+select
     runs.arm,
-    (one_group.step - 1) // 10 * 10 + 1 AS first_step,
+    (one_group.step - 1) // 10 * 10 + 1 as first_step,
     one_group.group_successes,
-    count(*) AS groups,
-    sum(one_group.entropy) / sum(one_group.fresh) AS mean_entropy
-FROM one_group
-JOIN runs USING (run)
-WHERE runs.study = $study
-GROUP BY ALL
-ORDER BY ALL
+    count(*) as groups,
+    sum(one_group.entropy) / sum(one_group.fresh) as mean_entropy
+from one_group
+join runs using (run)
+where runs.study = $study
+group by all
+order by all

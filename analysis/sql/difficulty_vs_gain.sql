@@ -1,4 +1,4 @@
--- purpose: Do questions of medium difficulty teach more? What follows a visit, by the bucket before it
+-- purpose: How does the share right change from a visit to the next, by the bucket before it? Observed, not caused: questions are not assigned to buckets
 -- grain: an arm, how the question was drawn, and the bucket it was in before this visit
 -- param study: the study
 -- column arm: arm

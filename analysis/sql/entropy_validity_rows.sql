@@ -1,11 +1,12 @@
 -- purpose: The rows behind the AUROC of entropy and NLL: right fresh answers, valid chain or not
--- grain: a right fresh trajectory of a group with signal; at most about 8000 an arm, chosen by the hash of their id
+-- grain: a right fresh trajectory of a group with signal; at most about 24000 an arm, chosen by the hash of their id
 -- param study: the study
 -- column arm: arm
 -- column seed: seed of the run
 -- column question: question id
 -- column level: the question's level
 -- column bucket: k, right answers in the group (0 < k < K)
+-- column window_start: first step of the window of 10 training steps: 1, 11, 21, ... [step]
 -- column chain_valid: every step needed is shown and right
 -- column mean_entropy: mean token entropy [nat/token]
 -- column nll: mean negative log-probability [nat/token]
@@ -19,11 +20,12 @@ with eligible as (
         trajectories.question,
         trajectories.level,
         trajectories.bucket,
+        (trajectories.step - 1) // 10 * 10 + 1 as window_start,
         trajectories.chain_valid,
         trajectories.mean_entropy,
         trajectories.nll,
         trajectories.length,
-        greatest(1, ceil(count(*) over (partition by runs.arm) / 8000))::bigint as one_in
+        greatest(1, ceil(count(*) over (partition by runs.arm) / 24000))::bigint as one_in
     from trajectories
     join runs using (run)
     where runs.study = $study

@@ -1,8 +1,8 @@
 -- purpose: How do validation accuracy and its lead over on-policy training grow, by step and tokens?
 -- grain: a run and a measured training step
 -- param study: the study
--- column arm: arm; `base` for the untrained model at step 0
--- column seed: seed of the run; null for the base model
+-- column arm: arm
+-- column seed: seed of the run
 -- column step: training step [step]
 -- column accuracy: mean over validation questions of the share of right samples [share]
 -- column sampled_tokens: tokens sampled so far; 0 at step 0 [token]

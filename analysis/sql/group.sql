@@ -19,7 +19,7 @@
 -- column nll: mean negative log-probability at this step [nat/token]
 -- column advantage: reward minus the group's mean reward
 -- column ratio_mean: mean importance ratio
-SELECT
+select
     trajectory,
     slot,
     question,
@@ -36,6 +36,6 @@ SELECT
     nll,
     advantage,
     ratio_mean
-FROM trajectories
-WHERE run = $run AND step = $step::BIGINT AND "group" = $group::BIGINT
-ORDER BY slot
+from trajectories
+where run = $run and step = $step::bigint and "group" = $group::bigint
+order by slot

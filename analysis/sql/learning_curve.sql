@@ -9,16 +9,16 @@
 -- column questions: questions asked
 -- column samples: graded samples over all questions
 -- column accuracy: right samples [share]
-SELECT
+select
     runs.arm,
     runs.seed,
     run,
     evaluations.step,
-    count(DISTINCT evaluations.question) AS questions,
-    count(evaluations.correct) AS samples,
-    avg(evaluations.correct::INT) AS accuracy
-FROM evaluations
-JOIN runs USING (run)
-WHERE runs.study = $study AND evaluations.benchmark = $benchmark
-GROUP BY ALL
-ORDER BY runs.arm, runs.seed, run, evaluations.step
+    count(distinct evaluations.question) as questions,
+    count(evaluations.correct) as samples,
+    avg(evaluations.correct::int) as accuracy
+from evaluations
+join runs using (run)
+where runs.study = $study and evaluations.benchmark = $benchmark
+group by all
+order by runs.arm, runs.seed, run, evaluations.step

@@ -18,12 +18,12 @@
 -- column advantage: reward minus the group's mean reward
 -- column ratio_mean: mean importance ratio
 -- column weight_mean: mean factor of the advantage
-WITH origin AS (
-    SELECT coalesce(source, trajectory) AS id
-    FROM trajectories
-    WHERE trajectory = $trajectory
+with origin as (
+    select coalesce(source, trajectory) as id
+    from trajectories
+    where trajectory = $trajectory
 )
-SELECT
+select
     trajectory,
     run,
     step,
@@ -41,6 +41,6 @@ SELECT
     advantage,
     ratio_mean,
     weight_mean
-FROM trajectories
-WHERE trajectory IN (FROM origin) OR source IN (FROM origin)
-ORDER BY run, step, "group", slot
+from trajectories
+where trajectory in (from origin) or source in (from origin)
+order by run, step, "group", slot

@@ -11,7 +11,7 @@
 -- column mean_entropy: mean token entropy at this step [nat/token]
 -- column bucket: bucket of the question after the step; null outside the buffer
 -- column group_successes: k of its group at this step
-SELECT
+select
     trajectory,
     step,
     "group",
@@ -21,6 +21,6 @@ SELECT
     mean_entropy,
     bucket,
     group_successes
-FROM trajectories
-WHERE run = $run AND question = $question
-ORDER BY step, "group", slot
+from trajectories
+where run = $run and question = $question
+order by step, "group", slot

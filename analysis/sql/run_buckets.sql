@@ -4,12 +4,12 @@
 -- column group_successes: k, right trajectories in the group
 -- column group_size: K, graded trajectories in the group
 -- column groups: groups with k of K
-WITH one_group AS (
-    SELECT DISTINCT step, "group", group_successes, group_size
-    FROM trajectories
-    WHERE run = $run
+with one_group as (
+    select distinct step, "group", group_successes, group_size
+    from trajectories
+    where run = $run
 )
-SELECT group_successes, group_size, count(*) AS groups
-FROM one_group
-GROUP BY ALL
-ORDER BY group_size, group_successes
+select group_successes, group_size, count(*) as groups
+from one_group
+group by all
+order by group_size, group_successes

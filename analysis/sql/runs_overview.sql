@@ -11,41 +11,41 @@
 -- column flawed_share: right fresh training answers whose chain is known to be flawed [share]
 -- column sampled_tokens: tokens sampled in training [token]
 -- column seconds: training wall time, evaluation excluded [s]
-WITH validation AS (
-    SELECT run, avg(correct::INT) AS accuracy
-    FROM evaluations
-    WHERE benchmark = 'validation'
-    GROUP BY run, step
-    QUALIFY step = max(step) OVER (PARTITION BY run)
+with validation as (
+    select run, avg(correct::int) as accuracy
+    from evaluations
+    where benchmark = 'validation'
+    group by run, step
+    qualify step = max(step) over (partition by run)
 ),
-training AS (
-    SELECT
+training as (
+    select
         run,
-        sum(signal_groups) / sum(groups) AS signal_share,
-        sum(sampled_tokens)::BIGINT AS sampled_tokens
-    FROM steps
-    GROUP BY run
+        sum(signal_groups) / sum(groups) as signal_share,
+        sum(sampled_tokens)::bigint as sampled_tokens
+    from steps
+    group by run
 ),
-chains AS (
-    SELECT run, avg((NOT chain_valid)::INT) AS flawed_share
-    FROM trajectories
-    WHERE correct AND NOT replayed
-    GROUP BY run
+chains as (
+    select run, avg((not chain_valid)::int) as flawed_share
+    from trajectories
+    where correct and not replayed
+    group by run
 )
-SELECT
+select
     runs.study,
     runs.run,
     runs.arm,
     runs.seed,
     runs.world,
     runs.steps,
-    validation.accuracy AS validation_accuracy,
+    validation.accuracy as validation_accuracy,
     training.signal_share,
     chains.flawed_share,
     training.sampled_tokens,
     runs.seconds
-FROM runs
-LEFT JOIN validation USING (run)
-LEFT JOIN training USING (run)
-LEFT JOIN chains USING (run)
-ORDER BY runs.study, runs.arm, runs.seed, runs.run
+from runs
+left join validation using (run)
+left join training using (run)
+left join chains using (run)
+order by runs.study, runs.arm, runs.seed, runs.run

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from app import data, state
-from app.browser import Browser, open_trajectory
+from app.browser import Browser, open_trajectory, read
 from app.components.filters import control
 from app.components.row_picker import row_picker
 from app.components.token_view import SCALES, tokens_html
@@ -28,7 +28,7 @@ def show_detail(browser: Browser) -> None:
     text, context = st.columns([3, 2], gap="medium")
     with text:
         _question(row)
-        _response(row, browser.view)
+        _response(row, browser)
     with context:
         _group(row)
         _lineage(row)
@@ -67,15 +67,15 @@ def _question(row: dict[str, Any]) -> None:
             st.code(row["prompt"], language=None, wrap_lines=True)
 
 
-def _response(row: dict[str, Any], view: str) -> None:
+def _response(row: dict[str, Any], browser: Browser) -> None:
     st.segmented_control(
         "Response",
         list(VIEWS),
         format_func=VIEWS.__getitem__,
         required=True,
-        **control("view", view),
+        **control("view", browser.view),
     )
-    if view == "raw":
+    if browser.view == "raw":
         st.code(row["response"] or "", language=None, wrap_lines=True)
         return
     tokens = data.tokens(row["run"], row["trajectory"])
@@ -83,8 +83,15 @@ def _response(row: dict[str, Any], view: str) -> None:
         st.info("The log holds no tokens of this trajectory (an import has text only).")
         return
     windows = -(-tokens.height // WINDOW)
-    part = st.pagination(windows, key=f"window.{row['trajectory']}") if windows > 1 else 1
-    st.html(tokens_html(tokens.slice((part - 1) * WINDOW, WINDOW), SCALES[view]))
+    part = min(max(1, browser.window), windows)
+    if windows > 1:
+        key = f"window {part} of {windows}"  # a key of its own: the address decides the part
+        st.pagination(windows, default=part, key=key, on_change=_turn, args=(key,))
+    st.html(tokens_html(tokens.slice((part - 1) * WINDOW, WINDOW), SCALES[browser.view]))
+
+
+def _turn(key: str) -> None:
+    state.write(state.change(read(), window=st.session_state[key]))
 
 
 def _group(row: dict[str, Any]) -> None:

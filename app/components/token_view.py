@@ -61,7 +61,8 @@ def tokens_html(tokens: pl.DataFrame, scale: Scale) -> str:
 
 
 def _span(token: Token, scale: Scale) -> str:
-    text = html.escape(token["text"] or "�").replace("\n", "<i>⏎</i>\n") or "<i>∅</i>"
+    text = html.escape("�" if token["text"] is None else token["text"])
+    text = text.replace("\n", "<i>⏎</i>\n") or "<i>∅</i>"
     colour = _colour(scale.value(token), scale)
     return f'<span style="background:{colour}" data-tip="{html.escape(_tip(token))}">{text}</span>'
 

@@ -24,8 +24,10 @@ PREVIEW_TEXT = pl.col("response").str.slice(0, PREVIEW).str.replace_all(r"\s+", 
 
 
 def trajectory_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """A page of `analysis.browse.page` for the table."""
+    """A page of `analysis.browse.page` for the table; its studies where there are several."""
+    studies = ["study"] if frame["study"].n_unique() > 1 else []
     return frame.select(
+        *studies,
         "arm",
         "seed",
         "step",

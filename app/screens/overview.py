@@ -5,16 +5,15 @@ from dataclasses import dataclass
 import polars as pl
 import streamlit as st
 
-from analysis.closing import meaning
+from analysis.closing import UNADJUSTED, meaning
 from analysis.drawing import study_facts
-from analysis.errors import UserError
 from analysis.figures import Figure
 from analysis.stage_outputs import StageOutputs
 from analysis.theme import PLOT_CONFIG
 from app import data, state
 from app.components.bucket_bars import bucket_bars
 from app.components.closing_table import closing_table
-from app.components.errors import show_error
+from app.components.narrow_figure import narrow
 from app.components.verdict_card import verdict_card
 
 CARDS_A_ROW = 3
@@ -64,11 +63,7 @@ def _changed(*fields: str) -> None:
 
 def _trained(study: str, runs: pl.DataFrame) -> None:
     world = study_facts(study, data.answer("study_runs", study=study)).world
-    try:
-        outputs = data.stage_outputs(study)
-    except UserError as error:
-        show_error(error)
-        return
+    outputs = data.stage_outputs(study)
     if outputs is None:
         st.info(
             f"This study has runs, but no analyses yet: `make reproduce STUDY={study}` goes on "
@@ -78,7 +73,7 @@ def _trained(study: str, runs: pl.DataFrame) -> None:
         return
     st.markdown(f"**{world[0].upper()}{world[1:]}.**")
     st.dataframe(closing_table(outputs.comparison), hide_index=True)
-    st.caption(meaning(outputs.comparison))
+    st.caption(f"{meaning(outputs.comparison)} {UNADJUSTED}")
     if not outputs.figures:
         st.info(f"No figures yet: `exgrpo figures --study {study}` makes them.")
     _figures(study, outputs.figures[:FIRST_FIGURES])
@@ -95,7 +90,10 @@ def _figures(study: str, figures: list[Figure]) -> None:
         for column, figure in zip(st.columns(2, gap="medium"), part, strict=False):
             with column:
                 st.plotly_chart(
-                    figure.plot, theme=None, key=f"{study}.{figure.name}", config=PLOT_CONFIG
+                    narrow(figure.plot),
+                    theme=None,
+                    key=f"{study}.{figure.name}",
+                    config=PLOT_CONFIG,
                 )
                 st.caption(figure.reading)
 

@@ -1,6 +1,7 @@
 """SQL: a typed question to the read-only catalog, or a named one with its parameters."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import polars as pl
 import streamlit as st
@@ -11,7 +12,8 @@ from app import data, state
 from app.components.errors import show_error
 from app.components.row_picker import row_picker
 
-LIMITS = [100, 1000, 10_000]
+Limit = Literal[100, 1000, 10_000]
+LIMITS = get_args(Limit)
 EXAMPLE = "select arm, seed, steps, round(seconds) as seconds\nfrom runs\norder by arm, seed"
 
 
@@ -22,7 +24,7 @@ class Question:
     sql: str = ""
     named: str | None = None
     parameters: tuple[str, ...] = ()
-    limit: int = 1000
+    limit: Limit = 1000
 
 
 def show() -> None:
@@ -54,7 +56,9 @@ def _typed(question: Question) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             run = st.form_submit_button("Run", type="primary")
-            limit = st.selectbox("Rows at most", LIMITS, index=LIMITS.index(1000), width=130)
+            limit = st.selectbox(
+                "Rows at most", LIMITS, index=LIMITS.index(question.limit), width=130
+            )
             st.caption("Ctrl+Enter runs it")
     if run:
         state.write(Question(sql=sql.strip(), limit=limit))
@@ -114,12 +118,12 @@ def _result(question: Question) -> None:
         show_error(error)
         return
     rows = f"{answer.frame.height:,} row{'' if answer.frame.height == 1 else 's'}"
-    cut = f", cut at {question.limit:,}: the query has more" if answer.truncated else ""
+    cut = ", cut: the query has more" if answer.truncated else ""
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.markdown(f"**{rows}**{cut} · {answer.seconds:.2f} s")
         st.download_button(
             "CSV",
-            answer.frame.pipe(_flat).write_csv(),
+            queries.flat(answer.frame).write_csv(),
             file_name="answer.csv",
             mime="text/csv",
             on_click="ignore",
@@ -150,19 +154,6 @@ def _ask(question: Question) -> queries.Answer:
         return data.ask(question.sql, question.limit)
     given = dict(item.split("=", 1) for item in question.parameters if "=" in item)
     return data.ask_named(question.named, given, question.limit)
-
-
-def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Lists as text: CSV has no lists."""
-    lists = [name for name, kind in frame.schema.items() if kind.is_nested()]
-    return frame.with_columns(
-        pl.Series(
-            name,
-            [None if item is None else str(item) for item in frame[name].to_list()],
-            dtype=pl.String,
-        )
-        for name in lists
-    )
 
 
 def _schema() -> None:

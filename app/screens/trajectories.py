@@ -3,11 +3,9 @@
 import streamlit as st
 
 from analysis.browse import Page
-from analysis.errors import UserError
 from app import data, state
 from app.browser import Browser, neighbour, open_trajectory, read
 from app.components.detail import show_detail
-from app.components.errors import show_error
 from app.components.filters import show_filters, show_order
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import trajectory_rows
@@ -19,11 +17,10 @@ def show() -> None:
     browser = read()
     with st.sidebar:
         show_filters(browser.filters)
-    try:
+    page = data.page(browser.filters, browser.page, browser.size)
+    if page.total and page.frame.is_empty():  # an old link, or fewer rows than there were
+        browser = state.change(browser, page=_pages(browser, page))
         page = data.page(browser.filters, browser.page, browser.size)
-    except UserError as error:
-        show_error(error)
-        return
     _table(browser, page)
     if browser.trajectory is None:
         st.caption("Click a row to read the trajectory, its tokens, its group and its lineage.")
@@ -34,16 +31,13 @@ def show() -> None:
 
 
 def _table(browser: Browser, page: Page) -> None:
-    pages = max(1, -(-page.total // browser.size))
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
     ):
         show_order(browser.filters, browser.size)
         st.markdown(f"**{page.total:,}** trajector{'y' if page.total == 1 else 'ies'}")
     if page.frame.is_empty():
-        st.info("No trajectory passes these filters." if not page.total else "No such page.")
-        if page.total:
-            st.button("To page 1", on_click=state.write, args=(state.change(browser, page=1),))
+        st.info("No trajectory passes these filters.")
         return
     row_picker(
         trajectory_rows(page.frame),
@@ -57,10 +51,15 @@ def _table(browser: Browser, page: Page) -> None:
             "response": st.column_config.TextColumn(width="large"),
         },
     )
+    pages = _pages(browser, page)
     if pages == 1:
         return
     key = f"page {browser.page} of {pages}"  # a key of its own: the address decides the page
     st.pagination(pages, default=browser.page, key=key, on_change=_turn, args=(key,))
+
+
+def _pages(browser: Browser, page: Page) -> int:
+    return max(1, -(-page.total // browser.size))
 
 
 def _turn(key: str) -> None:

@@ -1,6 +1,8 @@
 rule analyse:
     input:
-        "results/{study}/catalog.json",
+        catalog="results/{study}/catalog.json",
+        queries=QUERIES,
+        ledger=LEDGER,
     output:
         directory("results/{study}/analyses"),
     log:

@@ -16,6 +16,14 @@ SHARED = STUDY.any_run
 write_study(STUDY, Path("results"))
 
 
+# Of the checkout, wherever the results are. A change of these makes the analysis or the report
+# anew; no run depends on them.
+ANALYSIS = Path(workflow.basedir).parent / "analysis"
+QUERIES = sorted(map(str, ANALYSIS.glob("sql/*.sql")))
+LEDGER = str(ANALYSIS / "claims.yaml")
+TEMPLATES = sorted(map(str, ANALYSIS.glob("templates/*")))
+
+
 wildcard_constraints:
     study=re.escape(STUDY.name),
     run="|".join(map(re.escape, [*STUDY.runs, STUDY.base_run])),

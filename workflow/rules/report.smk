@@ -2,6 +2,7 @@ rule report:
     input:
         analyses="results/{study}/analyses",
         figures="results/{study}/figures",
+        templates=TEMPLATES,
     output:
         report(
             "results/{study}/report.html",

@@ -1,0 +1,93 @@
+"""What is broken on disk or wrong in the address: an error on the screen, never a traceback."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lake_fixture import DemoResults, make_results
+from screens import SCREENS, open_screen
+
+from analysis import browse
+from analysis.catalog import open_catalog
+from app import data
+from pipeline.analyse import analyse
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    made = make_results(tmp_path_factory.mktemp("app") / "results")
+    analyse(made.study, made.results)
+    return made
+
+
+@pytest.fixture
+def results(demo: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(demo.results))
+    return demo.results
+
+
+@pytest.fixture
+def broken(demo: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the results that a test may break."""
+    shutil.copytree(demo.results, tmp_path / "results")
+    monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("content", [b"no database", b""], ids=["torn", "empty"])
+def test_a_corrupt_catalog_is_an_error_on_each_screen(
+    name: str, content: bytes, broken: Path
+) -> None:
+    (broken / "workbench.duckdb").write_bytes(content)
+    assert "exgrpo catalog" in open_screen(name).code[-1].value
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_catalog_with_damaged_blocks_is_an_error_on_each_screen(name: str, broken: Path) -> None:
+    path = broken / "workbench.duckdb"
+    content = bytearray(path.read_bytes())
+    content[3 * 4096 :] = bytes(len(content) - 3 * 4096)
+    path.write_bytes(content)
+    test = open_screen(name)
+    assert len(test.error) == 1
+    assert "\n" not in test.code[-1].value
+
+
+def test_a_missing_token_file_is_an_error(broken: Path, demo: DemoResults) -> None:
+    row = demo.rows["tokens"][0]
+    (broken / "lake" / "tokens" / f"{row['run']}.parquet").unlink()
+    test = open_screen("trajectories", trajectory=row["trajectory"], view="entropy")
+    assert "missing from the lake" in test.code[-1].value
+
+
+def test_a_search_beyond_the_time_limit_is_an_error(
+    broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = "(select count(*) from range(100000000000) a, range(1000000) b) > length($text)"
+    monkeypatch.setitem(browse._CONDITIONS, "text", endless)
+    monkeypatch.setattr(data, "open_catalog", lambda path: open_catalog(path, seconds=0.5))
+    assert "time limit" in open_screen("trajectories", text="any").code[-1].value
+
+
+@pytest.mark.parametrize("page", ["5", "999999", str(2**53 - 1)])
+def test_a_page_beyond_the_end_is_the_last_one(results: Path, demo: DemoResults, page: str) -> None:
+    rows = len(demo.rows["trajectories"])
+    test = open_screen("trajectories", page=page, size="100")
+    assert len(test.dataframe[0].value) == (rows % 100 or 100)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"page": "-1"},
+        {"page": "x", "size": "0"},
+        {"size": "100000000"},
+        {"step_min": str(10**30), "entropy_max": "inf", "entropy_min": "nan"},
+        {"bucket": [str(10**40)], "sort": "step; drop table runs", "view": "no"},
+        {"window": "-3", "trajectory": "\x1b"},
+    ],
+)
+def test_nonsense_in_the_address_is_no_traceback(query: dict[str, str], results: Path) -> None:
+    open_screen("trajectories", **query)
