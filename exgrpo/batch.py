@@ -60,9 +60,17 @@ class Outcome:
     size: int
 
     @property
+    def solved(self) -> bool:
+        return 0 < self.successes == self.size
+
+    @property
+    def failed(self) -> bool:
+        return self.successes == 0
+
+    @property
     def bucket(self) -> int | None:
         """k where there is something to learn from, else None."""
-        return self.successes if 0 < self.successes < self.size else None
+        return None if self.solved or self.failed else self.successes
 
     @property
     def difficulty(self) -> str | None:

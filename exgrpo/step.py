@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from exgrpo import step_records
 from exgrpo.batch import (
     Group,
+    Outcome,
     Row,
     fresh_questions,
     numpy_generator,
@@ -74,6 +75,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     clock.lap("rollout")
     rows = _grade(context, rows)
     rewards = _rewards(rows, len(groups), settings.rollout.group_size)
+    outcomes = [outcome(of_group) for of_group in rewards]
     clock.lap("grade")
 
     advantages = group_advantages(rewards)
@@ -90,7 +92,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     )
     clock.lap("update")
 
-    events = _learn_from(rows, groups, rewards, progress, settings.experience.replay, replay_on)
+    events = _learn_from(settings, progress, rows, groups, outcomes, collect=replay_on)
     fresh = [row for row in rows if not row.replayed]
     progress.sampled_tokens += sum(len(row.behaviour_logprobs) for row in fresh)
     # Delayed start: batch pass@1 above the threshold once switches replay on for good.
@@ -103,6 +105,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
         rows,
         groups,
         rewards,
+        outcomes,
         update,
         clock,
         replay_on,
@@ -110,7 +113,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
         len(context.train_questions),
     )
     step_records.add_step(
-        context.recorder, settings, step, rows, groups, rewards, update, events, metrics
+        context.recorder, settings, step, rows, groups, outcomes, update, events, metrics
     )
     return metrics
 
@@ -237,11 +240,11 @@ def _rewards(rows: Sequence[Row], groups: int, size: int) -> torch.Tensor:
 
 
 def _learn_from(
+    settings: RunSettings,
+    progress: Progress,
     rows: Sequence[Row],
     groups: Sequence[Group],
-    rewards: torch.Tensor,
-    progress: Progress,
-    replay: str,
+    outcomes: Sequence[Outcome],
     collect: bool,
 ) -> list[Event]:
     """Algorithm 1's update of E and S with every group of the step, experiential ones too.
@@ -249,33 +252,32 @@ def _learn_from(
     Before the start nothing is collected, but solved questions retire, as in the released code.
     A group with an ungraded trajectory changes nothing: its k of K is not known.
     """
-    if replay == "none":
+    if settings.experience.replay == "none":
         return []
-    buffer = progress.buffer
+    right: list[list[Trajectory]] = [[] for _ in groups]
+    for row in rows:
+        # A cut-off success has no end to learn.
+        if row.verdict.correct and not row.replayed and row.finish == "stop":
+            right[row.group].append(_stored(row, progress.step))
     events = []
-    for index, group in enumerate(groups):
+    for group, result, successes in zip(groups, outcomes, right, strict=True):
         question = group.question.id
         if group.draw and group.candidates:
-            source = group.candidates[0].trajectory.id
-            bucket = group.draw.bucket
+            source, bucket = group.candidates[0].trajectory.id, group.draw.bucket
             events.append(Event(question, "replayed", source, bucket, bucket))
-        result = outcome(rewards[index])
-        if result.size < rewards.shape[1] or not (collect or result.bucket is None):
-            continue
-        right = [
-            Trajectory(
-                row.id,
-                question,
-                group.prompt_ids,
-                row.sequence.response_ids,
-                row.behaviour_logprobs,
-                progress.step,
-            )
-            for row in rows
-            if row.group == index
-            and row.verdict.correct
-            and not row.replayed
-            and row.finish == "stop"  # a cut-off success has no end to learn
-        ]
-        events += buffer.observe(question, result.successes, result.size, right)
+        wholly_graded = result.size == settings.rollout.group_size
+        if wholly_graded and (collect or result.solved):
+            events += progress.buffer.observe(question, result.successes, result.size, successes)
     return events
+
+
+def _stored(row: Row, step: int) -> Trajectory:
+    """What the buffer keeps of a success: its token ids and the policy's log-probabilities now."""
+    return Trajectory(
+        row.id,
+        row.question.id,
+        row.sequence.prompt_ids,
+        row.sequence.response_ids,
+        row.behaviour_logprobs,
+        step,
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from exgrpo.batch import Group, Row, outcome
+from exgrpo.batch import Group, Outcome, Row
 from exgrpo.checkpoint import Progress
 from exgrpo.experience import Event, Trajectory
 from exgrpo.grading import Verdict
@@ -86,7 +86,7 @@ def add_step(
     step: int,
     rows: Sequence[Row],
     groups: Sequence[Group],
-    rewards: torch.Tensor,
+    outcomes: Sequence[Outcome],
     update: UpdateReport,
     events: Iterable[Event],
     metrics: dict[str, Any],
@@ -97,7 +97,7 @@ def add_step(
     recorder.add(
         "trajectories",
         (
-            {**key, **_trajectory(row, groups[row.group], rewards[row.group], seen)}
+            {**key, **_trajectory(row, groups[row.group], outcomes[row.group], seen)}
             for row, seen in zip(rows, update.rows, strict=True)
         ),
     )
@@ -110,8 +110,7 @@ def add_step(
     recorder.add("experience", ({**key, **vars(event)} for event in events))
 
 
-def _trajectory(row: Row, group: Group, rewards: torch.Tensor, seen: RowUpdate) -> dict[str, Any]:
-    result = outcome(rewards)
+def _trajectory(row: Row, group: Group, result: Outcome, seen: RowUpdate) -> dict[str, Any]:
     markers = mark(row.question.source, row.question.text, row.response)
     length = len(row.entropies)
     return {
@@ -190,6 +189,7 @@ def step_row(
     rows: Sequence[Row],
     groups: Sequence[Group],
     rewards: torch.Tensor,
+    outcomes: Sequence[Outcome],
     update: UpdateReport,
     clock: Clock,
     replay_on: bool,
@@ -203,9 +203,7 @@ def step_row(
     sampled = torch.tensor(
         [[not _is_replay(g, slot) for slot in range(rewards.shape[1])] for g in groups]
     )
-    sizes = (~rewards.isnan()).sum(-1)
-    successes = rewards.nansum(-1)
-    solved, failed = successes == sizes, successes == 0
+    sampled_tokens = sum(len(row.entropies) for row, _ in fresh)
     return {
         "run": settings.run,
         "step": progress.step,
@@ -215,12 +213,12 @@ def step_row(
         "experiential_reward": _mean(rewards[experiential][sampled[experiential]]),
         "groups": len(groups),
         "experiential_groups": int(experiential.sum()),
-        "signal_groups": int((~solved & ~failed).sum()),
-        "solved_groups": int((solved & ~failed).sum()),
-        "failed_groups": int(failed.sum()),
+        "signal_groups": sum(result.bucket is not None for result in outcomes),
+        "solved_groups": sum(result.solved for result in outcomes),
+        "failed_groups": sum(result.failed for result in outcomes),
         "ungraded": int(rewards.isnan().sum()),
-        "entropy": _weighted((row.entropies for row, _ in fresh)),
-        "length": sum(len(row.entropies) for row, _ in fresh) / len(fresh),
+        "entropy": sum(sum(row.entropies) for row, _ in fresh) / sampled_tokens,
+        "length": sampled_tokens / len(fresh),
         "truncated_share": sum(row.finish == "length" for row, _ in fresh) / len(fresh),
         "loss": update.loss,
         "grad_norm": update.grad_norm,
@@ -233,7 +231,7 @@ def step_row(
         "bucket_sizes": progress.buffer.bucket_sizes(settings.rollout.group_size),
         "retired_questions": len(progress.buffer.retired),
         "distinct_questions": min(progress.cursor, question_count),
-        "sampled_tokens": sum(len(row.entropies) for row, _ in fresh),
+        "sampled_tokens": sampled_tokens,
         "trained_tokens": sum(len(row.entropies) for row in rows),
         "total_sampled_tokens": progress.sampled_tokens,
         "token_floats_logged": sum(
@@ -260,14 +258,6 @@ def _is_replay(group: Group, slot: int) -> bool:
 def _mean(values: torch.Tensor) -> float | None:
     mean = values.nanmean().item() if values.numel() else math.nan
     return None if math.isnan(mean) else mean
-
-
-def _weighted(lists: Iterable[list[float]]) -> float:
-    total, count = 0.0, 0
-    for values in lists:
-        total += sum(values)
-        count += len(values)
-    return total / count
 
 
 def _token_mean(pairs: Sequence[tuple[Row, RowUpdate]], column: str) -> float | None:

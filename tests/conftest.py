@@ -18,6 +18,7 @@ from lake_fixture import DemoResults, make_results
 from analysis.catalog import open_catalog
 from exgrpo.pretraining import pretrain
 from exgrpo.settings import Pretraining
+from pipeline.analyse import analyse
 
 torch.set_num_threads(1)
 
@@ -61,6 +62,21 @@ def trajectories(demo: DemoResults) -> list[dict[str, Any]]:
         {**row, "arm": runs[row["run"]]["arm"], "seed": runs[row["run"]]["seed"]}
         for row in demo.rows["trajectories"]
     ]
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
+    """The made-up study with its analyses; each test module has one of its own."""
+    made = make_results(tmp_path_factory.mktemp("analysed") / "results")
+    analyse(made.study, made.results)
+    return made
+
+
+@pytest.fixture
+def results(analysed: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The results folder of the analysed study, which the dashboard then shows."""
+    monkeypatch.setenv("EXGRPO_RESULTS", str(analysed.results))
+    return analysed.results
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
@@ -24,19 +23,6 @@ from app.components import detail
 from app.components.narrow_figure import narrow
 from app.components.token_view import SCALES, tokens_html
 from pipeline.analyse import analyse
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    made = make_results(tmp_path_factory.mktemp("app") / "results")
-    analyse(made.study, made.results)
-    return made
-
-
-@pytest.fixture
-def results(demo: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("EXGRPO_RESULTS", str(demo.results))
-    return demo.results
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -85,9 +71,9 @@ def test_verdicts_of_another_version_are_said(
 
 
 def test_the_address_restores_filters_sort_page_and_trajectory(
-    results: Path, demo: DemoResults
+    results: Path, analysed: DemoResults
 ) -> None:
-    replayed = next(row for row in demo.rows["trajectories"] if row["replayed"])
+    replayed = next(row for row in analysed.rows["trajectories"] if row["replayed"])
     test = open_screen(
         "trajectories",
         study=STUDY,
@@ -108,7 +94,7 @@ def test_the_address_restores_filters_sort_page_and_trajectory(
     shown = test.dataframe[0].value
     right = [
         row["mean_entropy"]
-        for row in demo.rows["trajectories"]
+        for row in analysed.rows["trajectories"]
         if row["run"].startswith("exgrpo-") and row["correct"] and row["step"] >= 2
     ]
     expected = sorted(right, reverse=True)[25:50]
@@ -144,8 +130,8 @@ def test_an_unknown_trajectory_in_the_address_is_said(results: Path) -> None:
     assert "does not hold" in test.warning[0].value
 
 
-def test_hostile_text_is_shown_as_text(results: Path, demo: DemoResults) -> None:
-    hostile = next(row for row in demo.rows["trajectories"] if row["response"] == HOSTILE)
+def test_hostile_text_is_shown_as_text(results: Path, analysed: DemoResults) -> None:
+    hostile = next(row for row in analysed.rows["trajectories"] if row["response"] == HOSTILE)
     test = open_screen("trajectories", trajectory=hostile["trajectory"])
     assert HOSTILE in [item.value for item in test.code]
     assert not [item for item in test.markdown if "onerror" in item.value]
@@ -173,11 +159,11 @@ def test_tokens_are_escaped_and_coloured_by_number() -> None:
     assert "not logged" in page
 
 
-def test_sql_answers_counts_and_offers_the_trajectory(results: Path, demo: DemoResults) -> None:
+def test_sql_answers_counts_and_offers_the_trajectory(results: Path, analysed: DemoResults) -> None:
     test = open_screen("sql")
     test.text_area[0].set_value("select trajectory, correct from trajectories")
     test.button[0].click().run()
-    total = len(demo.rows["trajectories"])
+    total = len(analysed.rows["trajectories"])
     assert f"**{total} rows**" in texts(test)
     assert test.query_params["sql"] == "select trajectory, correct from trajectories"
     again = open_screen("sql", sql="select trajectory from trajectories", limit="100")
@@ -287,10 +273,10 @@ def limit_shown(test: AppTest) -> object:
 
 
 def test_the_address_restores_the_part_of_the_tokens(
-    results: Path, demo: DemoResults, monkeypatch: pytest.MonkeyPatch
+    results: Path, analysed: DemoResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(detail, "WINDOW", 3)
-    row = next(row for row in demo.rows["tokens"] if len(row["token_ids"]) > 6)
+    row = next(row for row in analysed.rows["tokens"] if len(row["token_ids"]) > 6)
     parts = -(-len(row["token_ids"]) // 3)
 
     def positions(window: str) -> list[int]:

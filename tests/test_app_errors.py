@@ -1,36 +1,21 @@
 """What is broken on disk or wrong in the address: an error on the screen, never a traceback."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lake_fixture import DemoResults, make_results
+from lake_fixture import DemoResults
 from screens import SCREENS, open_screen
 
 from analysis import browse
 from analysis.catalog import open_catalog
 from app import data
-from pipeline.analyse import analyse
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    made = make_results(tmp_path_factory.mktemp("app") / "results")
-    analyse(made.study, made.results)
-    return made
 
 
 @pytest.fixture
-def results(demo: DemoResults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("EXGRPO_RESULTS", str(demo.results))
-    return demo.results
-
-
-@pytest.fixture
-def broken(demo: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def broken(analysed: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the results that a test may break."""
-    shutil.copytree(demo.results, tmp_path / "results")
+    shutil.copytree(analysed.results, tmp_path / "results")
     monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path / "results"))
     return tmp_path / "results"
 
@@ -55,8 +40,8 @@ def test_a_catalog_with_damaged_blocks_is_an_error_on_each_screen(name: str, bro
     assert "\n" not in test.code[-1].value
 
 
-def test_a_missing_token_file_is_an_error(broken: Path, demo: DemoResults) -> None:
-    row = demo.rows["tokens"][0]
+def test_a_missing_token_file_is_an_error(broken: Path, analysed: DemoResults) -> None:
+    row = analysed.rows["tokens"][0]
     (broken / "lake" / "tokens" / f"{row['run']}.parquet").unlink()
     test = open_screen("trajectories", trajectory=row["trajectory"], view="entropy")
     assert "missing from the lake" in test.code[-1].value
@@ -72,8 +57,10 @@ def test_a_search_beyond_the_time_limit_is_an_error(
 
 
 @pytest.mark.parametrize("page", ["5", "999999", str(2**53 - 1)])
-def test_a_page_beyond_the_end_is_the_last_one(results: Path, demo: DemoResults, page: str) -> None:
-    rows = len(demo.rows["trajectories"])
+def test_a_page_beyond_the_end_is_the_last_one(
+    results: Path, analysed: DemoResults, page: str
+) -> None:
+    rows = len(analysed.rows["trajectories"])
     test = open_screen("trajectories", page=page, size="100")
     assert len(test.dataframe[0].value) == (rows % 100 or 100)
 

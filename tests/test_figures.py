@@ -8,7 +8,7 @@ from typing import Any
 import plotly.io
 import polars as pl
 import pytest
-from lake_fixture import DemoResults, make_results
+from lake_fixture import DemoResults
 
 import pipeline.figures
 from analysis.arms import KNOWN, arm_order
@@ -16,29 +16,22 @@ from analysis.drawing import study_facts
 from analysis.figures import FIGURES, all_figures
 from analysis.theme import LOOKS, PLOT_CONFIG, look
 from exgrpo.errors import UserError
-from pipeline.analyse import analyse, read_frames, read_json
+from pipeline.analyse import read_frames, read_json
 from pipeline.figures import draw_figures, make_figures, write_static
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    made = make_results(tmp_path_factory.mktemp("figures"))
-    analyse(made.study, made.results)
-    return made
+def frames(analysed: DemoResults) -> dict[str, pl.DataFrame]:
+    return read_frames(analysed.results / analysed.study.name / "analyses")
 
 
 @pytest.fixture(scope="module")
-def frames(demo: DemoResults) -> dict[str, pl.DataFrame]:
-    return read_frames(demo.results / demo.study.name / "analyses")
+def comparison(analysed: DemoResults) -> dict[str, Any]:
+    return read_json(analysed.results / analysed.study.name / "analyses" / "comparison.json")
 
 
-@pytest.fixture(scope="module")
-def comparison(demo: DemoResults) -> dict[str, Any]:
-    return read_json(demo.results / demo.study.name / "analyses" / "comparison.json")
-
-
-def test_every_figure_says_world_seeds_and_band(demo: DemoResults) -> None:
-    figures = draw_figures(demo.study.name, demo.results)
+def test_every_figure_says_world_seeds_and_band(analysed: DemoResults) -> None:
+    figures = draw_figures(analysed.study.name, analysed.results)
     assert [figure.name for figure in figures] == list(FIGURES)
     for figure in figures:
         subtitle = figure.plot.layout.title.subtitle.text
@@ -49,8 +42,8 @@ def test_every_figure_says_world_seeds_and_band(demo: DemoResults) -> None:
         assert figure.plot.data, figure.name
 
 
-def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
-    for figure in draw_figures(demo.study.name, demo.results):
+def test_arms_keep_their_colour_and_are_categories(analysed: DemoResults) -> None:
+    for figure in draw_figures(analysed.study.name, analysed.results):
         for trace in figure.plot.data:
             for arm in ("on_policy", "exgrpo"):
                 if trace.name == arm and trace.marker.color:
@@ -64,9 +57,11 @@ def test_arms_keep_their_colour_and_are_categories(demo: DemoResults) -> None:
 
 
 def test_curve_shows_mean_and_range_of_the_seeds(
-    demo: DemoResults, frames: dict[str, pl.DataFrame]
+    analysed: DemoResults, frames: dict[str, pl.DataFrame]
 ) -> None:
-    plot = next(f for f in draw_figures(demo.study.name, demo.results) if f.name == "snowball").plot
+    plot = next(
+        f for f in draw_figures(analysed.study.name, analysed.results) if f.name == "snowball"
+    ).plot
     line = next(trace for trace in plot.data if trace.name == "exgrpo")
     shares = frames["snowball"].filter(pl.col("arm") == "exgrpo")["flawed_share"]
     assert list(line.y) == [pytest.approx(shares.mean())]
@@ -74,9 +69,9 @@ def test_curve_shows_mean_and_range_of_the_seeds(
 
 
 def test_learning_curves_show_bootstrap_intervals(
-    demo: DemoResults, comparison: dict[str, Any]
+    analysed: DemoResults, comparison: dict[str, Any]
 ) -> None:
-    plots = {f.name: f.plot for f in draw_figures(demo.study.name, demo.results)}
+    plots = {f.name: f.plot for f in draw_figures(analysed.study.name, analysed.results)}
     points = comparison["learning_curves"]["exgrpo"]
     for name in ("learning_curve", "learning_curve_tokens"):
         line = next(trace for trace in plots[name].data if trace.name == "exgrpo")
@@ -130,13 +125,13 @@ def test_a_world_without_pretraining_names_the_model(frames: dict[str, pl.DataFr
 
 
 def test_stage_writes_json_and_offline_html(
-    demo: DemoResults, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    analysed: DemoResults, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pipeline.figures, "_browser", lambda: None)
-    make_figures(demo.study, demo.results)
+    make_figures(analysed.study, analysed.results)
     said = capsys.readouterr().out
     assert "no static images: no Chrome or Chromium was found" in said
-    folder = demo.results / demo.study.name / "figures"
+    folder = analysed.results / analysed.study.name / "figures"
     assert (folder / "plotly.min.js").stat().st_size > 1_000_000
     for name in FIGURES:
         assert plotly.io.from_json((folder / f"{name}.json").read_text()).data
@@ -146,12 +141,12 @@ def test_stage_writes_json_and_offline_html(
     assert not list(folder.glob("*.svg"))
 
 
-def test_static_figures(demo: DemoResults, tmp_path: Path) -> None:
+def test_static_figures(analysed: DemoResults, tmp_path: Path) -> None:
     if not pipeline.figures._browser():
         pytest.skip("needs a Chrome or Chromium")
     stale = tmp_path / "gone.svg"
     stale.touch()
-    figures = draw_figures(demo.study.name, demo.results)[:2]
+    figures = draw_figures(analysed.study.name, analysed.results)[:2]
     assert write_static(figures, tmp_path) is None
     assert sorted(path.stem for path in tmp_path.glob("*.svg")) == sorted(f.name for f in figures)
     for path in tmp_path.glob("*.svg"):
@@ -159,13 +154,13 @@ def test_static_figures(demo: DemoResults, tmp_path: Path) -> None:
 
 
 def test_a_browser_that_fails_costs_no_figure(
-    demo: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    analysed: DemoResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROWSER_PATH", shutil.which("false") or "/bin/false")
-    reason = write_static(draw_figures(demo.study.name, demo.results)[:1], tmp_path)
+    reason = write_static(draw_figures(analysed.study.name, analysed.results)[:1], tmp_path)
     assert reason and reason.startswith("the browser failed")
 
 
-def test_missing_analyses_are_named(demo: DemoResults, tmp_path: Path) -> None:
+def test_missing_analyses_are_named(analysed: DemoResults, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exgrpo analyse --study demo"):
-        make_figures(demo.study, tmp_path)
+        make_figures(analysed.study, tmp_path)
