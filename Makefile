@@ -14,9 +14,10 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "STUDY=<name> picks a file of config/studies (now $(STUDY)); CORES=<n> the jobs side by side."
+	@echo "FINISHED=1 trains nothing: reproduce then reports on the runs that are trained already."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
-	@$(BIN)/exgrpo reproduce $(STUDY) --cores $(CORES)
+	@$(BIN)/exgrpo reproduce $(STUDY) --cores $(CORES) $(if $(FINISHED),--finished)
 
 app: $(STAMP)  ## open the dashboard in the browser
 	@$(BIN)/exgrpo app

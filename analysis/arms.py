@@ -5,9 +5,9 @@ KNOWN = (
     BASE,
     REFERENCE,
     "exgrpo",
-    "exgrpo_highest_entropy",
+    "highest_entropy",
     "question_replay",
-    "exgrpo_random",
+    "no_trajectory_selection",
     "on_policy_no_clip",
 )
 

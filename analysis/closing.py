@@ -20,6 +20,11 @@ MEANING = (
     "groups that hold right and wrong answers. Flawed: of the right answers sampled in training, "
     "those whose chain is not valid. Time: training only."
 )
+PARTIAL = (
+    "Partial study: arms may differ in the seeds that are finished, and those to come may change "
+    "every number. "
+)
+NOT_RUN: dict[str, Any] = {"seeds": [], "accuracy": {}, "training": None}
 UNADJUSTED = (
     "Intervals are 95 % bootstrap intervals, not adjusted for several comparisons; those of the "
     "verdicts are."
@@ -31,31 +36,67 @@ VERDICTS = (
 
 
 def closing_rows(comparison: dict[str, Any]) -> list[list[str]]:
-    """Cells as in HEADER for every arm of a comparison (`analysis.comparison.compare`)."""
-    arms = {entry["arm"]: entry for entry in comparison["arms"]}
-    return [_row(arms[arm]) for arm in arm_order(list(arms))]
+    """Cells as in HEADER for every arm of a `comparison.json`, those without a run included."""
+    measured = {entry["arm"]: entry for entry in comparison["arms"]}
+    planned = comparison["planned"]
+    return [
+        _row(arm, measured.get(arm, NOT_RUN), planned.get(arm))
+        for arm in arm_order([*measured, *planned])
+    ]
+
+
+def seeds_finished(comparison: dict[str, Any]) -> int:
+    """Seeds of the arm that has most of them."""
+    return max((len(entry["seeds"]) for entry in comparison["arms"]), default=0)
+
+
+def progress(comparison: dict[str, Any]) -> str:
+    """Whether the study is whole: `whole, all 12 runs` or `partial, 7 of 12 runs`."""
+    finished, planned = _runs(comparison)
+    if is_partial(comparison):
+        return f"partial, {finished} of {planned} runs"
+    return f"whole, all {planned} runs"
+
+
+def is_partial(comparison: dict[str, Any]) -> bool:
+    finished, planned = _runs(comparison)
+    return finished < planned
+
+
+def _runs(comparison: dict[str, Any]) -> tuple[int, int]:
+    """How many runs are finished, and how many are planned."""
+    finished = sum(len(entry["seeds"]) for entry in comparison["arms"])
+    return finished, sum(comparison["planned"].values())
 
 
 def meaning(comparison: dict[str, Any]) -> str:
-    """One sentence on what the numbers of the closing table are."""
-    most = max((len(entry["seeds"]) for entry in comparison["arms"]), default=0)
+    """A few sentences on what the numbers of the closing table are."""
+    start = PARTIAL if is_partial(comparison) else ""
+    most = seeds_finished(comparison)
     if most <= 1:
-        return MEANING.format(seeds=" only, as there is one seed")
+        return start + MEANING.format(seeds=" only, as there is one seed")
     coarse = " (coarse with few seeds)" if most < FEW_SEEDS else ""
-    return MEANING.format(seeds=f" and seeds{coarse}; base: over questions only")
+    return start + MEANING.format(seeds=f" and seeds{coarse}; base: over questions only")
 
 
-def _row(entry: dict[str, Any]) -> list[str]:
+def _row(arm: str, entry: dict[str, Any], planned: int | None) -> list[str]:
     training = entry["training"] or {}
     return [
-        entry["arm"],
-        str(len(entry["seeds"]) or "-"),
+        arm,
+        _seeds(len(entry["seeds"]), planned),
         interval(entry["accuracy"].get("test_id")),
         interval(entry["accuracy"].get("test_ood")),
         percent(training.get("signal_share")),
         percent(training.get("flawed_share")),
         duration(training.get("seconds")),
     ]
+
+
+def _seeds(finished: int, planned: int | None) -> str:
+    """`3` when all are finished, else `2 of 3`; `-` for the base model, which has no seeds."""
+    if planned is None:
+        return "-"
+    return str(planned) if finished == planned else f"{finished} of {planned}"
 
 
 def interval(made: dict[str, Any] | None, signed: bool = False) -> str:

@@ -43,7 +43,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class ReportInput:
-    """All that the report shows. facts: what was run, label and text, in order."""
+    """All that the report shows. facts: what was run, label and text, in order.
+
+    comparison: as in `analysis.stage_outputs.StageOutputs`.
+    """
 
     study: str
     title: str
@@ -81,6 +84,7 @@ def render(content: ReportInput) -> str:
         plots=[(figure, _div(figure)) for figure in content.figures],
         header=closing.HEADER,
         closing_rows=closing.closing_rows(content.comparison),
+        progress=closing.progress(content.comparison),
         meaning=closing.meaning(content.comparison),
         tables=number_tables(content.comparison, content.frames),
         colour=lambda arm: look(arm).colour,

@@ -15,9 +15,11 @@ from analysis.figures import FIGURES, Figure
 
 @dataclass(frozen=True)
 class StageOutputs:
-    """A study's comparison (as `analysis.comparison.compare` makes it), verdicts and figures.
+    """A study's comparison, verdicts and figures.
 
-    Claims come in ledger order, figures in the order of the report.
+    The comparison is that of `analysis.comparison.compare`, with `planned`: the number of runs
+    that the study plans for each arm, those not finished included. Claims come in ledger order,
+    figures in the order of the report.
     """
 
     comparison: dict[str, Any]
@@ -29,14 +31,14 @@ def read_stage_outputs(results: Path, study: str) -> StageOutputs | None:
     """The outputs of a study's last analysis; None when it was not analysed yet.
 
     `claims.json` is written last, so its presence means that the rest is whole. Figures may
-    still be missing. Raises UserError when another version of the workbench wrote the verdicts.
+    still be missing. Raises UserError when another version of the workbench wrote them.
     """
     folder = results / study
     claims = folder / "analyses" / "claims.json"
     if not claims.is_file():
         return None
     return StageOutputs(
-        comparison=json.loads((folder / "analyses" / "comparison.json").read_text()),
+        comparison=_comparison(folder / "analyses" / "comparison.json", study),
         verdicts=_verdicts(claims, study),
         figures=[
             Figure(name, reading, plotly.io.from_json(path.read_text()))
@@ -46,14 +48,25 @@ def read_stage_outputs(results: Path, study: str) -> StageOutputs | None:
     )
 
 
+def _comparison(path: Path, study: str) -> dict[str, Any]:
+    comparison: dict[str, Any] = json.loads(path.read_text())
+    if "planned" not in comparison:
+        raise _other_version(path, study, "no key 'planned'")
+    return comparison
+
+
 def _verdicts(path: Path, study: str) -> list[tuple[Claim, Verdict]]:
     try:
         return [_verdict(item) for item in json.loads(path.read_text())["claims"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path}: another version of the workbench wrote it: {str(error).splitlines()[0]}. "
-            f"Write it again with `exgrpo analyse --study {study}`."
-        ) from error
+        raise _other_version(path, study, str(error).splitlines()[0]) from error
+
+
+def _other_version(path: Path, study: str, found: str) -> UserError:
+    return UserError(
+        f"{path}: another version of the workbench wrote it: {found}. "
+        f"Write it again with `exgrpo analyse --study {study}`."
+    )
 
 
 def _verdict(item: dict[str, Any]) -> tuple[Claim, Verdict]:

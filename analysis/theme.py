@@ -35,9 +35,9 @@ LOOKS = {
     "base": Look("#6B6B6B", "x", "dot"),
     "on_policy": Look("#0072B2", "circle", "solid"),
     "exgrpo": Look("#D55E00", "diamond", "solid"),
-    "exgrpo_highest_entropy": Look("#CC79A7", "triangle-up", "dash"),
+    "highest_entropy": Look("#CC79A7", "triangle-up", "dash"),
     "question_replay": Look("#009E73", "square", "dashdot"),
-    "exgrpo_random": Look("#E69F00", "triangle-down", "longdash"),
+    "no_trajectory_selection": Look("#E69F00", "triangle-down", "longdash"),
     "on_policy_no_clip": Look("#56B4E9", "cross", "longdashdot"),
 }
 _SPARE = [

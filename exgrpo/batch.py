@@ -1,63 +1,48 @@
-"""A step's batch: which questions, which of them from the buffer, and one row a trajectory."""
+"""A step's batch: its groups, how each came out, and one row a trajectory."""
 
+import dataclasses
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from exgrpo.experience import Candidate, Draw
+from exgrpo.experience import Trajectory
 from exgrpo.grading import Verdict
-from exgrpo.policy import TokenSequence
+from exgrpo.policy import TokenScores, TokenSequence
 from exgrpo.questions import Question
+from exgrpo.rollout import Rollout
+from exgrpo.selection import Candidate, Draw
+from exgrpo.settings import Buffer, RunSettings
 
-
-def derived_seed(seed: int, purpose: str, step: int) -> int:
-    """A seed for one purpose at one step, so that a resume needs no generator state."""
-    digest = hashlib.sha256(f"{seed}/{purpose}/{step}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
-
-
-def numpy_generator(seed: int, purpose: str, step: int) -> np.random.Generator:
-    return np.random.default_rng(derived_seed(seed, purpose, step))
-
-
-def torch_generator(seed: int, purpose: str, step: int) -> torch.Generator:
-    return torch.Generator().manual_seed(derived_seed(seed, purpose, step))
-
-
-def fresh_questions(
-    questions: Sequence[Question], cursor: int, count: int, seed: int
-) -> list[Question]:
-    """The next `count` questions of the shuffled stream; every epoch has a shuffle of its own."""
-    size = len(questions)
-    drawn = []
-    for position in range(cursor, cursor + count):
-        epoch, place = divmod(position, size)
-        if place == 0 or position == cursor:
-            order = numpy_generator(seed, "shuffle", epoch).permutation(size)
-        drawn.append(questions[order[place]])
-    return drawn
+UNGRADED = Verdict(correct=None, extracted=None, format_ok=False, reason="not graded yet")
 
 
 @dataclass(frozen=True)
 class Group:
     """A question in the batch. draw: it came from the buffer. candidates: its stored trajectories,
-    in the arm's order, the first of which is replayed; empty when none is."""
+    in the arm's order; the first `replays` of them join the group."""
 
     question: Question
     prompt_ids: list[int]
     draw: Draw | None = None
     candidates: tuple[Candidate, ...] = ()
+    replays: int = 0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a group came out: `successes` right of `size` graded trajectories (k of K)."""
+    """How a group came out: `successes` right of `size` graded trajectories (k of K).
+
+    A replayed trajectory counts or not, as `buffer.count_replayed` says.
+    """
 
     successes: int
     size: int
+    ungraded: int = 0
 
     @property
     def solved(self) -> bool:
@@ -81,18 +66,13 @@ class Outcome:
         return "hard" if share <= 0.25 else "easy" if share >= 0.75 else "medium"
 
 
-def outcome(rewards: torch.Tensor) -> Outcome:
-    """The outcome of one group's rewards, [K], NaN where ungraded."""
-    graded = rewards[~rewards.isnan()]
-    return Outcome(int(graded.sum()), len(graded))
-
-
 @dataclass(frozen=True)
 class Row:
     """One trajectory of the batch. Per-token lists have one value a response token.
 
-    entropies: under the policy at this step. behaviour_logprobs: under the policy that sampled it.
-    source, birth_step: where a replayed trajectory comes from; a fresh one is born now.
+    previous_logprobs, entropies: under the policy before this step's update. behaviour_logprobs:
+    under the policy that sampled it; the same for a fresh one. source, birth_step: where a replayed
+    trajectory comes from; a fresh one is born now. trained: it is in the update.
     """
 
     id: str
@@ -101,15 +81,130 @@ class Row:
     question: Question
     sequence: TokenSequence
     behaviour_logprobs: list[float]
-    nll: float
+    previous_logprobs: list[float]
     entropies: list[float]
     finish: str
-    response: str
     source: str | None
     birth_step: int
-    verdict: Verdict
+    response: str = ""
+    verdict: Verdict = UNGRADED
     advantage: float = 0.0
+    trained: bool = True
 
     @property
     def replayed(self) -> bool:
         return self.source is not None
+
+    @property
+    def reward(self) -> float:
+        """1 right, 0 wrong, NaN ungraded."""
+        return torch.nan if self.verdict.correct is None else float(self.verdict.correct)
+
+
+def fresh_row(run: str, step: int, group: int, slot: int, of: Group, rollout: Rollout) -> Row:
+    """The batch row of a rollout sampled now."""
+    return Row(
+        id=f"{run}:{step}:{group}:{slot}",
+        group=group,
+        slot=slot,
+        question=of.question,
+        sequence=TokenSequence(of.prompt_ids, rollout.token_ids),
+        behaviour_logprobs=rollout.logprobs,
+        previous_logprobs=rollout.logprobs,
+        entropies=rollout.entropies,
+        finish=rollout.finish,
+        source=None,
+        birth_step=step,
+    )
+
+
+def replayed_row(
+    run: str, step: int, group: int, slot: int, of: Group, chosen: Trajectory, scores: TokenScores
+) -> Row:
+    """The batch row of a stored trajectory; scores: of its response under the policy now."""
+    return Row(
+        id=f"{run}:{step}:{group}:{slot}",
+        group=group,
+        slot=slot,
+        question=of.question,
+        sequence=chosen.sequence,
+        behaviour_logprobs=chosen.logprobs.tolist(),
+        previous_logprobs=scores.logprobs.tolist(),
+        entropies=scores.entropies.tolist(),
+        finish="stop",
+        source=chosen.id,
+        birth_step=chosen.birth_step,
+    )
+
+
+def reward_table(rows: Sequence[Row], groups: int) -> tuple[Tensor, Tensor]:
+    """Rewards of the trained rows and which are replayed, each [groups, places]; NaN: none."""
+    places = 1 + max((row.slot for row in rows), default=0)
+    rewards = torch.full((groups, places), torch.nan, dtype=torch.float64)
+    replayed = torch.zeros(groups, places, dtype=torch.bool)
+    for row in rows:
+        if row.trained:
+            rewards[row.group, row.slot] = row.reward
+            replayed[row.group, row.slot] = row.replayed
+    return rewards, replayed
+
+
+def outcomes(rows: Sequence[Row], groups: int, settings: RunSettings) -> list[Outcome]:
+    """How every group came out, over the graded trajectories that count."""
+    counted: list[list[float]] = [[] for _ in range(groups)]
+    for row in rows:
+        counts = not row.replayed or settings.buffer.count_replayed
+        if counts:
+            counted[row.group].append(row.reward)
+    return [
+        Outcome(
+            rewards.count(1.0), rewards.count(1.0) + rewards.count(0.0), sum(map(isnan, rewards))
+        )
+        for rewards in counted
+    ]
+
+
+def learns(outcome: Outcome, settings: RunSettings) -> bool:
+    """Whether a group has something to learn from, and is of the difficulty that is not masked."""
+    masked = settings.objective.difficulty not in (None, outcome.difficulty)
+    return outcome.bucket is not None and not masked
+
+
+def with_advantages(rows: Sequence[Row], advantages: Tensor) -> list[Row]:
+    """The rows with their advantages, [groups, places]; 0 for a row that is not trained."""
+    values = advantages.tolist()
+    return [
+        dataclasses.replace(row, advantage=values[row.group][row.slot] if row.trained else 0.0)
+        for row in rows
+    ]
+
+
+def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
+    """What the buffer keeps of a row: token ids and log-probabilities now; None: nothing.
+
+    Only what was sampled now and is right, or all of it (RePO). A response that was cut off has no
+    end to learn: it is left out, or gets an end token of probability 1, as in the released code.
+    """
+    wanted = row.verdict.correct or (rules.store == "all" and row.verdict.correct is not None)
+    cut_off = row.finish == "length"
+    if row.replayed or not wanted or (cut_off and not rules.store_truncated):
+        return None
+    token_ids = np.array([*row.sequence.response_ids, *[end_id] * cut_off], dtype=np.int32)
+    match rules.duplicates:
+        case "token_ids":
+            key = hashlib.sha256(token_ids.tobytes()).hexdigest()
+        case "text":
+            key = hashlib.sha256(row.response.encode()).hexdigest()
+        case "kept":
+            key = row.id
+    return Trajectory(
+        id=row.id,
+        question=row.question.id,
+        prompt_ids=row.sequence.prompt_ids,
+        token_ids=token_ids,
+        logprobs=np.array([*row.behaviour_logprobs, *[0.0] * cut_off], dtype=np.float32),
+        birth_step=row.birth_step,
+        birth_entropy=sum(row.entropies) / len(row.entropies),
+        correct=bool(row.verdict.correct),
+        key=key,
+    )

@@ -88,6 +88,17 @@ def demonstrate(
     return rf"{';'.join(steps)}\boxed{{{value}}}"
 
 
+def explain(text: str) -> str:
+    """The exact chain: every step, all right."""
+    return demonstrate(text, random.Random(0))
+
+
+def without_box(response: str) -> str:
+    """The demonstration without its box: the steps, or the bare digit of a shortcut."""
+    steps, _, answer = response.partition(r"\boxed{")
+    return steps or answer.rstrip("}")
+
+
 def check(text: str, response: str) -> ChainCheck:
     """Check every written step of a response to a question."""
     value, pairs = parse(text)

@@ -15,6 +15,8 @@ import torch
 from exgrpo.errors import UserError
 from exgrpo.experience import ReplayBuffer
 from exgrpo.records import write_whole
+from exgrpo.settings import Buffer
+from exgrpo.stream import FreshStream
 
 KEEP = 2  # the newest, and one before it should the newest be damaged
 
@@ -24,25 +26,29 @@ class Progress:
     """What a run has reached, weights and optimiser apart. All of it goes into a checkpoint."""
 
     step: int = 0
-    started: bool = False  # the delayed start has happened; latched
-    cursor: int = 0  # fresh questions drawn so far
+    started: bool = False  # the delayed start has happened
+    reincarnated: bool = False  # ReMix: the policy has become the reference, replay is over
+    best: float = -1.0  # best validation accuracy so far
     sampled_tokens: int = 0
     seconds: float = 0.0
+    stream: FreshStream = field(default_factory=FreshStream)
     buffer: ReplayBuffer = field(default_factory=ReplayBuffer)
 
     def state(self) -> dict[str, Any]:
-        return {**vars(self), "buffer": self.buffer.state()}
+        return {**vars(self), "stream": self.stream.state(), "buffer": self.buffer.state()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "Progress":
-        return cls(**{**state, "buffer": ReplayBuffer.from_state(state["buffer"])})
+    def from_state(cls, rules: Buffer, state: dict[str, Any]) -> "Progress":
+        stream = FreshStream.from_state(state["stream"])
+        buffer = ReplayBuffer.from_state(rules, state["buffer"])
+        return cls(**{**state, "stream": stream, "buffer": buffer})
 
 
 def save(folder: Path, step: int, state: dict[str, Any]) -> None:
     """Write `step-<step>.pt`, then drop all but the newest KEEP."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    write_whole(folder / f"step-{step:08d}.pt", buffer.getvalue())
+    write_whole(folder / f"step-{step:08d}.pt", buffer.getbuffer())
     for old in _files(folder)[:-KEEP]:
         old.unlink()
 

@@ -3,8 +3,9 @@
 Kinds of task: `boxed` (a box is graded), `mcq` (the box holds a letter), `think` (the box after
 the last `</think>`), `prose` (the box, or the answer that the text states).
 
-A verdict is None, never 0 or 1, when the grader itself failed. An answer that cannot be decided
-inside the limits of a worker is wrong: the grader did its work, the answer is at fault.
+A verdict is None, never 0 or 1, when the grader itself failed or the gold cannot be read. An
+answer that cannot be decided inside the limits of a worker is wrong: the grader did its work, the
+answer is at fault.
 """
 
 import json
@@ -31,8 +32,9 @@ _UNREADABLE = {"none", "null", "nan", "n/a", "see figure", "see solution"}
 class Verdict:
     """A graded response.
 
-    correct: None when the grader failed; extracted: the answer as written, None if none was
-    found; format_ok: an answer could be read; reason: what decided, for a reader.
+    correct: None when the grader failed or the gold cannot be read; extracted: the answer as
+    written, None if none was found; format_ok: an answer could be read; reason: what decided, for a
+    reader.
     """
 
     correct: bool | None
@@ -57,12 +59,16 @@ def check_gold(gold: object, where: str) -> str:
     """
     if isinstance(gold, (int, float)) and not isinstance(gold, bool):
         gold = str(gold)
-    if not isinstance(gold, str) or not gold.strip() or gold.strip().lower() in _UNREADABLE:
+    if not isinstance(gold, str) or not _readable(gold):
         raise UserError(
             f"{where}: the gold is {gold!r}: no answer can be graded against it. "
             f"Write the right answer as text, or remove the row."
         )
     return gold
+
+
+def _readable(gold: str) -> bool:
+    return bool(gold.strip()) and gold.strip().lower() not in _UNREADABLE
 
 
 def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
@@ -79,6 +85,8 @@ def _settle(gold: str, response: str, kind: str) -> Verdict | _Open:
     """Everything that exact text can settle; the comparison still open otherwise."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    if not _readable(gold):
+        return Verdict(None, None, False, "the gold cannot be read")
     if kind == "think":
         if "</think>" not in response:
             return Verdict(False, None, False, "no closing think tag")

@@ -37,6 +37,11 @@ class TokenSequence:
     def __len__(self) -> int:
         return len(self.prompt_ids) + len(self.response_ids)
 
+    @property
+    def whole(self) -> "TokenSequence":
+        """The same tokens, all but the first as response: to score the prompt's tokens too."""
+        return TokenSequence(self.prompt_ids[:1], self.prompt_ids[1:] + self.response_ids)
+
 
 @dataclass(frozen=True)
 class TokenScores:
@@ -50,10 +55,13 @@ class TokenScores:
     entropies: Tensor
 
 
-def load_policy(path: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load model (float32, no dropout) and tokenizer from a folder or hub name."""
+def load_policy(
+    path: str, dtype: str = "float32"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load model (no dropout) and tokenizer from a folder or hub name."""
     tokenizer = load_tokenizer(path)
-    model = _load(partial(AutoModelForCausalLM.from_pretrained, dtype=torch.float32), path)
+    precision = getattr(torch, dtype)
+    model = _load(partial(AutoModelForCausalLM.from_pretrained, dtype=precision), path)
     model.eval()  # no dropout: the importance ratio must be 1 while the policy has not moved
     return model, tokenizer
 
@@ -160,11 +168,17 @@ def score_tokens(
     targets = torch.tensor([i for sequence in sequences for i in sequence.response_ids])
     # No attention mask: padding is on the right, where a causal model never looks back from.
     logits = model(input_ids=ids.to(device), use_cache=False).logits
-    log_softmax = torch.log_softmax(logits[predicts.to(device)].float() / temperature, dim=-1)
+    log_softmax = distribution(logits[predicts.to(device)], temperature)
     logprobs = log_softmax.gather(-1, targets.to(device)[:, None])[:, 0]
     with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropies = entropy(log_softmax)
     return TokenScores(logprobs, entropies)
+
+
+def distribution(logits: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities of logits / temperature over the last axis, in float32 at the least."""
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return torch.log_softmax(precise / temperature, dim=-1)
 
 
 def entropy(log_softmax: Tensor) -> Tensor:

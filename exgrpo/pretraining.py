@@ -95,6 +95,8 @@ def _batch(
         response = chain.demonstrate(
             text, rng, settings.wrong_step_rate, settings.shortcut_rate, settings.shortcut_knowledge
         )
+        if settings.unboxed_rate and rng.random() < settings.unboxed_rate:
+            response = chain.without_box(response)
         prompt = tokenizer(text).input_ids
         answer = [
             *tokenizer(response, add_special_tokens=False).input_ids,

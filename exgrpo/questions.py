@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 from exgrpo import chain
@@ -25,7 +26,7 @@ class Question:
     level: int | None
     source: str
 
-    @property
+    @cached_property
     def id(self) -> str:
         return question_id(self.text)
 

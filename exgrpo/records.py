@@ -52,7 +52,7 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file whole or not at all: temporary name, sync, rename."""
     aside = path.with_name(path.name + ".tmp")
     try:

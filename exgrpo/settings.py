@@ -1,24 +1,14 @@
-"""Typed settings: a study, its arms, and the resolved settings of one run.
+"""Typed settings of one run, one class a section.
 
-A study file (`config/studies/*.yaml`) names arms and seeds and changes defaults; an arm file
-(`config/arms/*.yaml`) changes settings on top, after the one other arm that it `extends`. Every
-default names its source: [paper] arXiv 2510.02245, [code] the released code, [ours]. Unknown
-keys and wrong types are errors that name file, key, value and remedy.
+Every default names its source: [paper] arXiv 2510.02245, [code] the released code, [ours]; a
+relative of the method is named where a value is its. Files and arms: `exgrpo.studies`.
 """
 
-import difflib
 import hashlib
 import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from exgrpo.errors import UserError
-
-T = TypeVar("T", bound=BaseModel)
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Section(BaseModel):
@@ -58,6 +48,7 @@ class Pretraining(Section):
     wrong_step_rate: float = Field(0.12, ge=0, le=1)  # a written step is wrong this often
     shortcut_rate: float = Field(0.20, ge=0, le=1)  # answers without steps
     shortcut_knowledge: float = Field(0.25, ge=0, le=1)  # of those, right by knowledge; else luck
+    unboxed_rate: float = Field(0.0, ge=0, le=1)  # answers without the box: right or not, unread
     width: int = Field(96, ge=8)
     layers: int = Field(3, ge=1)
     heads: int = Field(4, ge=1)
@@ -77,43 +68,150 @@ class Rollout(Section):
 
 
 class Batch(Section):
+    """The questions of a step, and how the update is cut."""
+
     questions: int = Field(32, ge=1)  # [paper] B = 128; [ours] 32 for the built-in task
-    updates: int = Field(2, ge=1)  # [paper] optimiser updates a step: 64 of 128 questions each
-    micro_batch_tokens: int = Field(
-        16384, ge=1
-    )  # [ours] padded tokens a forward; changes no result
+    updates: int = Field(2, ge=1)  # [paper] optimiser updates a pass: 64 of 128 questions each
+    passes: int = Field(1, ge=1)  # [paper] passes over the batch; ReMix: above 1
+    # [ours] padded tokens a forward; changes no result
+    micro_batch_tokens: int = Field(16384, ge=1)
+    # [ours] fresh questions whose place experience takes: kept for the next step, or, as the
+    # released code does, thrown away until the next epoch (facts 1.4)
+    unused_fresh: Literal["kept", "discarded"] = "kept"
+    # DAPO's dynamic sampling: ask more fresh questions until so many groups have something to
+    # learn from; groups that have not, and those beyond the number, leave the update. None: off
+    learning_groups: int | None = Field(None, ge=1)
+    max_rounds: int = Field(8, ge=1)  # [ours] of `questions` fresh questions each, in one step
+
+
+class Buffer(Section):
+    """What the replay buffer keeps, in which bucket a question lies, and who retires."""
+
+    store: Literal["successes", "all"] = "successes"  # [paper]; RePO stores failures too
+    store_truncated: bool = False  # [ours] True as in [code]: with an end token of probability 1
+    # [ours] by token ids; [code] by text; either way the older entry stays
+    duplicates: Literal["token_ids", "text", "kept"] = "token_ids"
+    capacity: int | None = Field(None, ge=1)  # [ours] trajectories overall; oldest go first
+    per_question: int | None = Field(None, ge=1)  # [ours] trajectories a question; oldest go first
+    max_age: int | None = Field(None, ge=1)  # [ours] steps since birth; older ones go
+    collect_before_start: bool = False  # [paper][code] nothing is stored before the start
+    count_replayed: bool = True  # [code] the replayed success counts in k of K
+    # a drawn question without any success: [code] stays in its bucket; moves to bucket 1; or
+    # leaves the buffer with its trajectories [ours]
+    on_failure: Literal["stays", "moves_to_1", "leaves"] = "stays"
+    retire: bool = True  # [paper] a question with k = K leaves the buffer for good
+    # [ours] retired questions stay in the fresh stream; leave it at once; or, as in [code], at the
+    # next epoch and only while more than a batch + 20 questions would be left
+    retired_fresh: Literal["stay", "leave_at_once", "leave_next_epoch"] = "stay"
+    review_share: float = Field(0.0, ge=0, le=1)  # [paper] Table 7: 0.1 of the retired return ..
+    review_every: int = Field(25, ge=1)  # [paper] .. every 25 steps, into bucket K - 1 [ours]
+
+    @model_validator(mode="after")
+    def _oldest_is_known(self) -> "Buffer":
+        if self.review_share and (self.capacity or self.max_age):
+            raise ValueError(
+                "review_share brings back old trajectories, capacity and max_age drop them: "
+                "set one or the other"
+            )
+        return self
 
 
 class Experience(Section):
-    """The replay buffer: which question, which trajectory, from when on."""
+    """Which question of the buffer, which of its trajectories, and from when on."""
 
     replay: Literal["none", "trajectory", "question"] = "none"  # question: K fresh, none replayed
     share: float = Field(0.5, ge=0, le=1)  # [paper] rho: share of the batch drawn from the buffer
+    # [ours] a step draws at most this share of the buffered questions; 1: all of them, as in [paper]
+    buffer_share: float = Field(1.0, gt=0, le=1)
+    # [paper] delayed start: replay is on after the first batch with pass@1 above this, or at once,
+    # as the paper does for Llama, or never
+    start: Literal["at_once", "never"] | float = Field(0.35)
+    latch: bool = True  # [code] once started, always on; False: the batch before decides each time
+    # bucket weights: [paper] gaussian; [code] also linear k/K and its square root; [ours] uniform
+    # over buckets; `questions`: every question alike, the paper's "w/o question selection"
+    draw: Literal["gaussian", "linear", "sqrt", "uniform", "questions"] = "gaussian"
     mu: float = Field(0.5, ge=0, le=1)  # [paper] centre of the Gaussian, as a share of K
-    sigma: float = Field(1.0, gt=0)  # [code] in success counts (paper's text: accuracy; facts 1.5)
-    choice: Literal["lowest_entropy", "highest_entropy", "random"] = "lowest_entropy"  # [paper]
-    # [paper] delayed start: replay is on after the first batch with pass@1 above this; None: from
-    # the first step, as the paper does for Llama
-    start: float | None = Field(0.35, ge=0, le=1)
+    sigma: float = Field(1.0, gt=0)  # [paper] its width
+    sigma_unit: Literal["count", "accuracy"] = "count"  # [code] success counts; [paper] k / K
+    # which stored trajectory: [paper] lowest metric; `recent`, `reward`, `variance` are RePO's
+    order: Literal["lowest", "highest", "random", "recent", "reward", "variance"] = "lowest"
+    # [paper] under the policy now: mean full-vocabulary token entropy; Algorithm 1 prints the NLL;
+    # [code] `released`: the average over the wrong positions (facts 1.6); the others are [ours]
+    metric: Literal[
+        "mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released"
+    ] = "mean_entropy"
+
+    @model_validator(mode="after")
+    def _start_is_a_share(self) -> "Experience":
+        if isinstance(self.start, float) and not 0 <= self.start <= 1:
+            raise ValueError("`start` is `at_once`, `never`, or a pass@1 between 0 and 1")
+        return self
+
+
+class Join(Section):
+    """How stored trajectories join a group. The defaults are ExGRPO; relatives change them."""
+
+    # [paper] the run's own buffer; LUFFY: an expert's answers, of behaviour probability 1; RLEP:
+    # an earlier run's right answers
+    source: Literal["buffer", "expert", "pool"] = "buffer"
+    expert: str | None = None  # JSONL with `question` and `response`; None: the exact chain
+    pool: str | None = None  # RLEP: an arm of the same study; its run of the same seed goes first
+    # [paper] questions drawn from the buffer; RePO, RLEP, LUFFY, ARPO: the fresh ones that have any
+    visit: Literal["drawn", "fresh"] = "drawn"
+    when: Literal["always", "all_failed"] = "always"  # ARPO: only into a group without a success
+    count: int = Field(1, ge=1)  # [paper] trajectories that join a group; RLEP 2, RePO 8
+    place: Literal["instead", "beside"] = "instead"  # [paper] of a fresh rollout, or on top of K
 
 
 class Objective(Section):
-    clip: float = Field(0.2, gt=0)  # [code] symmetric PPO clip of the on-policy ratio
-    clip_after_start: bool = True  # [code] False in ExGRPO: no clip on any token once replay is on
-    shaping: float = Field(0.1, gt=0)  # [paper] beta in f(w) = w / (w + beta) on replayed tokens
-    entropy_bonus: float = Field(0.001, ge=0)  # [paper]
+    """The loss: advantages, ratios, shaping, clip, normaliser, penalties."""
+
+    standardise: bool = False  # [paper] Dr.GRPO; GRPO divides by the group's standard deviation
+    # [code] fresh and replayed trajectories share the group's mean; RePO: each part has its own
+    baseline: Literal["joint", "apart"] = "joint"
+    # [paper] section 3.2, Masked GRPO: only groups of this difficulty have an advantage
+    difficulty: Literal["easy", "medium", "hard"] | None = None
+    # denominator of a replayed token's ratio: [paper] its behaviour policy, as recorded; `current`:
+    # the policy before this step's update, the paper's "w/o IS"
+    denominator: Literal["recorded", "current"] = "recorded"
+    # replayed tokens: [paper] f(w) = w / (w + beta); none: w; constant: constant * w [ours, C11]
+    shaping: Literal["ratio", "constant", "none"] = "ratio"
+    beta: float = Field(0.1, gt=0)  # [paper]
+    constant: float = Field(0.083, gt=0)  # [ours] what f gives a replayed token at ratio 1
+    # PPO clip on no, fresh, or all tokens. [code] baseline: fresh; ExGRPO: none after the start
+    clip_before_start: Literal["none", "fresh", "all"] = "fresh"
+    clip_after_start: Literal["none", "fresh", "all"] = "fresh"
+    clip_low: float = Field(0.2, gt=0, le=1)  # [code] the ratio's lower bound is 1 - clip_low
+    clip_high: float = Field(0.2, gt=0)  # [code] 0.2; DAPO's clip-higher 0.28
+    # each token's share: constant: 1 / (sequences * max_new_tokens), Dr.GRPO; constant_sum: the
+    # same not divided by sequences [code]; sequence: 1 / (sequences * length), GRPO; token:
+    # 1 / tokens, DAPO. Sequences and tokens are those of the whole update
+    normaliser: Literal["constant", "constant_sum", "sequence", "token"] = "constant"
+    entropy_bonus: float = Field(0.001, ge=0)  # [paper] times the token mean of the entropy
+    kl_reference: float = Field(0.0, ge=0)  # [paper] no KL; to the base model
+    kl_previous: float = Field(0.0, ge=0)  # ReMix; to the policy before this step's update
 
 
 class Optimiser(Section):
     learning_rate: float = Field(1e-6, gt=0)  # [paper]
     weight_decay: float = Field(0.01, ge=0)  # [code]
-    grad_clip: float = Field(1.0, gt=0)  # [code]
-    grad_skip: float = Field(500.0, gt=0)  # [code] leave out an update above this norm
+    grad_clip: float | None = Field(1.0, gt=0)  # [code] None: no clipping
+    grad_skip: float | None = Field(500.0, gt=0)  # [code] leave out an update above this norm
 
 
 class Training(Section):
     steps: int = Field(150, ge=1)  # [ours] at step 60 of the probe no arm could be told apart
     checkpoint_every: int = Field(10, ge=1)  # [ours] also when the log is flushed
+    dtype: Literal["float32", "float64"] = (
+        "float32"  # [ours] of weights; float64 to check exactness
+    )
+    keep_best: bool = False  # [code] keep the model of the best validation, too, in `best/`
+    # [paper] continual training: an arm of the same study, from whose best model of the same seed
+    # this one starts; the study's base model is still what it is compared with
+    start_from: str | None = None
+    # ReMix: after this step the policy becomes the reference of the KL, the optimiser starts
+    # afresh, and nothing is replayed any more. None: never
+    reincarnate_after: int | None = Field(None, ge=1)
 
 
 class Evaluation(Section):
@@ -141,12 +239,38 @@ class RunSettings(Section):
     base: BaseModelSource = BaseModelSource()
     rollout: Rollout = Rollout()
     batch: Batch = Batch()
+    buffer: Buffer = Buffer()
     experience: Experience = Experience()
+    join: Join = Join()
     objective: Objective = Objective()
     optimiser: Optimiser = Optimiser()
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     log: Log = Log()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "RunSettings":
+        size, join = self.rollout.group_size, self.join
+        if join.place == "instead" and join.count > size:
+            raise ValueError(f"join.count {join.count} takes more places than a group has ({size})")
+        if join.place == "beside" and self.buffer.count_replayed:
+            raise ValueError(
+                "with join.place `beside` k counts the K fresh rollouts: set "
+                "buffer.count_replayed to false"
+            )
+        if join.source != "buffer" and join.visit == "drawn":
+            raise ValueError(
+                f"join.source {join.source!r} has no buckets to draw questions from: "
+                "set join.visit to `fresh`"
+            )
+        if (join.source == "pool") != (join.pool is not None):
+            raise ValueError("join.source `pool` and join.pool go together: name the arm")
+        if join.when == "all_failed" and (join.place == "beside" or self.buffer.count_replayed):
+            raise ValueError(
+                "join.when `all_failed` puts a stored success in place of one of K failures: "
+                "set join.place to `instead` and buffer.count_replayed to false"
+            )
+        return self
 
     @property
     def world(self) -> str | None:
@@ -165,193 +289,6 @@ class RunSettings(Section):
         return f"{self.arm}-s{self.seed}-{self.hash}"
 
 
-class ArmFile(Section):
-    """An arm as written: what it is, which claim it serves, what it changes."""
-
-    title: str
-    claim: str = ""
-    paper: str = ""
-    extends: str | None = None
-    settings: dict[str, Any] = {}
-
-
-class StudyFile(Section):
-    """A study as written: arms, seeds, and the settings they share."""
-
-    title: str
-    arms: list[str] = Field(min_length=1)
-    seeds: list[int] = Field(min_length=1)
-    settings: dict[str, Any] = {}
-
-
-class Study(BaseModel):
-    """A study with every run resolved."""
-
-    model_config = ConfigDict(frozen=True)
-    name: str
-    title: str
-    arms: dict[str, ArmFile]
-    seeds: list[int]
-    runs: dict[str, RunSettings]
-
-    @property
-    def any_run(self) -> RunSettings:
-        """Settings shared by all runs (questions, base, evaluation) can be read from any."""
-        return next(iter(self.runs.values()))
-
-    @property
-    def base_run(self) -> str:
-        """The run id under which the untrained base model is evaluated."""
-        shared = self.any_run
-        return "base-" + content_hash(
-            [
-                self.name,
-                shared.questions.model_dump(),
-                shared.base.model_dump(),
-                shared.evaluation.model_dump(),
-            ]
-        )
-
-
 def content_hash(value: Any) -> str:
     """Eight hex digits of the SHA-256 of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def load_study(name: str, config: Path = Path("config")) -> Study:
-    """Load `config/studies/<name>.yaml` and resolve every arm and seed in it.
-
-    Raises UserError on a missing file, an unknown key or arm, or a wrong type.
-    """
-    path = _existing(config / "studies", name, "study")
-    study = _parse(StudyFile, _read_yaml(path), path)
-    arms = {arm: _load_arm(arm, config, named_in=path) for arm in study.arms}
-    runs = {}
-    for arm in study.arms:
-        layers = [(path, study.settings), *_arm_layers(arm, config, path)]
-        for seed in study.seeds:
-            run = _resolve(name, arm, seed, layers)
-            runs[run.run] = run
-    _check_shared(runs.values(), config)
-    if len(runs) < len(study.arms) * len(study.seeds):
-        raise UserError(
-            f"{path}: an arm or a seed is listed twice: arms {study.arms}, "
-            f"seeds {study.seeds}. List each once."
-        )
-    return Study(name=name, title=study.title, arms=arms, seeds=study.seeds, runs=runs)
-
-
-def _check_shared(runs: Iterable[RunSettings], config: Path) -> None:
-    """All runs of a study share questions, base model and evaluation, else none can be compared."""
-    first, *others = runs
-    for run in others:
-        for section in SHARED_SECTIONS:
-            if getattr(run, section) != getattr(first, section):
-                raise UserError(
-                    f"{config / 'arms' / run.arm}.yaml: key `settings.{section}`: differs from arm "
-                    f"{first.arm!r}. All arms of a study share {', '.join(SHARED_SECTIONS)}: set "
-                    f"them in the study, and make a second study for another base or task."
-                )
-
-
-def _arm_layers(arm: str, config: Path, named_in: Path) -> list[tuple[Path, dict[str, Any]]]:
-    file = _load_arm(arm, config, named_in)
-    path = config / "arms" / f"{arm}.yaml"
-    if file.extends is None:
-        return [(path, file.settings)]
-    parent = _load_arm(file.extends, config, named_in=path)
-    if parent.extends is not None:
-        raise UserError(
-            f"{path}: key `extends`: {file.extends!r} itself extends "
-            f"{parent.extends!r}. An arm extends at most one arm that extends none: "
-            f"write the settings out."
-        )
-    return [(config / "arms" / f"{file.extends}.yaml", parent.settings), (path, file.settings)]
-
-
-def _resolve(
-    study: str, arm: str, seed: int, layers: list[tuple[Path, dict[str, Any]]]
-) -> RunSettings:
-    merged: dict[str, Any] = {}
-    run = None
-    for path, layer in layers:  # validated layer by layer, so that an error names its own file
-        if named := layer.keys() & {"study", "arm", "seed"}:
-            raise UserError(
-                f"{path}: unknown key `settings.{min(named)}` (value {layer[min(named)]!r}). A run "
-                f"gets its study, arm and seed from `arms` and `seeds` of the study. Remove it."
-            )
-        merged = _merge(merged, layer)
-        run = _parse(
-            RunSettings,
-            {**merged, "study": study, "arm": arm, "seed": seed},
-            path,
-            prefix="settings.",
-        )
-    assert run is not None
-    return run
-
-
-def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        if isinstance(value, dict) and isinstance(merged.get(key), dict):
-            value = _merge(merged[key], value)
-        merged[key] = value
-    return merged
-
-
-def _load_arm(arm: str, config: Path, named_in: Path) -> ArmFile:
-    path = _existing(config / "arms", arm, "arm", named_in)
-    return _parse(ArmFile, _read_yaml(path), path)
-
-
-def _existing(folder: Path, name: str, kind: str, named_in: Path | None = None) -> Path:
-    path = folder / f"{name}.yaml"
-    if path.is_file():
-        return path
-    known = sorted(file.stem for file in folder.glob("*.yaml"))
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    where = f"{named_in}: " if named_in else ""
-    raise UserError(
-        f"{where}unknown {kind} {name!r}. {hint}Known: {', '.join(known) or 'none'} (in {folder})."
-    )
-
-
-def _read_yaml(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: no valid YAML: {error}. Mend the line named.") from error
-
-
-def _parse(model: type[T], value: Any, path: Path, prefix: str = "") -> T:
-    if not isinstance(value, dict):
-        raise UserError(f"{path}: expected keys and values, found {value!r}. Write `key: value`.")
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise UserError(
-            "\n".join(_explain(model, item, path, prefix) for item in error.errors())
-        ) from error
-
-
-def _explain(model: type[BaseModel], item: Any, path: Path, prefix: str) -> str:
-    key = prefix + ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        known = _known_keys(model, item["loc"][:-1])
-        close = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
-        return (
-            f"{path}: unknown key `{key}` (value {item['input']!r}). {hint}"
-            f"Known here: {', '.join(known)}."
-        )
-    return f"{path}: key `{key}`: {item['msg']}; found {item['input']!r}. Change the value."
-
-
-def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    for part in location:
-        inner = model.model_fields[part].annotation
-        assert isinstance(inner, type) and issubclass(inner, BaseModel)
-        model = inner
-    return sorted(model.model_fields)

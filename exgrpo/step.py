@@ -1,181 +1,205 @@
 """One step of the paper's Algorithm 1, line by line.
 
-On-policy Dr.GRPO and ExGRPO are the same step: with `experience.replay: none` no question is drawn
-from the buffer and nothing is replayed.
+On-policy Dr.GRPO, ExGRPO and their relatives are the same step: with `experience.replay: none` no
+question is drawn from the buffer and nothing is replayed.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from accelerate import Accelerator
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from exgrpo import step_records
+from exgrpo import objective, step_records
 from exgrpo.batch import (
     Group,
     Outcome,
     Row,
-    fresh_questions,
-    numpy_generator,
-    outcome,
-    torch_generator,
+    fresh_row,
+    learns,
+    outcomes,
+    replayed_row,
+    reward_table,
+    to_store,
+    with_advantages,
 )
 from exgrpo.checkpoint import Progress
-from exgrpo.experience import (
-    Candidate,
-    Draw,
-    Event,
-    Trajectory,
-    bucket_weights,
-    draw_questions,
-    rank_candidates,
-)
+from exgrpo.experience import Event, Trajectory
 from exgrpo.grading import Grader
-from exgrpo.objective import group_advantages
 from exgrpo.policy import TokenScores, score_sequences, stop_ids
 from exgrpo.questions import Question
 from exgrpo.records import Recorder
 from exgrpo.rollout import Sampling
 from exgrpo.rollout.torch_engine import generate
+from exgrpo.seeds import numpy_generator, torch_generator
+from exgrpo.selection import (
+    Candidate,
+    Draw,
+    bucket_weights,
+    draw_questions,
+    rank_candidates,
+    released_metric,
+)
 from exgrpo.settings import RunSettings
-from exgrpo.update import update_policy
+from exgrpo.stream import take
+from exgrpo.update import Learner, update_policy
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What every step of a run uses; built once a start."""
+    """What every step of a run uses; built once a start.
+
+    outside: question -> trajectories that are not the run's own (an expert's, another run's).
+    """
 
     settings: RunSettings
     train_questions: dict[str, Question]
     validation: Sequence[Question]
-    accelerator: Accelerator
-    model: torch.nn.Module
-    policy: PreTrainedModel  # the model without Accelerate's wrapper
+    learner: Learner
+    policy: PreTrainedModel  # the learner's model without Accelerate's wrapper
     tokenizer: PreTrainedTokenizerBase
-    optimiser: torch.optim.Optimizer
+    outside: Mapping[str, Sequence[Trajectory]]
     grader: Grader
     recorder: Recorder
 
 
 def train_step(context: RunContext, progress: Progress, record_seconds: float) -> dict[str, Any]:
     """One step of Algorithm 1. Changes the policy and `progress`; returns the row of `steps`."""
-    settings, step = context.settings, progress.step
+    settings = context.settings
     clock = step_records.Clock()
-    replay_on = progress.started and settings.experience.replay != "none"
+    experience = settings.experience
+    replay_on = progress.started and experience.replay != "none" and not progress.reincarnated
     # ExGRPO takes the clip off every token once the start threshold has been passed.
-    clip_on = settings.objective.clip_after_start or not progress.started
+    before, after = settings.objective.clip_before_start, settings.objective.clip_after_start
 
     draws = _draw_experience(context, progress) if replay_on else []
-    groups, scores = _compose(context, progress, draws)
+    groups, scores = _compose(context, progress, draws, replay_on)
     clock.lap("select")
     rows = _roll_out(context, progress, groups, scores)
     clock.lap("rollout")
     rows = _grade(context, rows)
-    rewards = _rewards(rows, len(groups), settings.rollout.group_size)
-    outcomes = [outcome(of_group) for of_group in rewards]
     clock.lap("grade")
+    if settings.batch.learning_groups:
+        groups, rows = _fill(context, progress, groups, rows)
+        clock.lap("rollout")
+    if replay_on and settings.join.when == "all_failed":
+        groups, rows = _join_failed(context, progress, groups, rows)
+        clock.lap("select")
 
-    advantages = group_advantages(rewards)
-    rows = [
-        dataclasses.replace(row, advantage=advantages[row.group, row.slot].item()) for row in rows
-    ]
-    update = update_policy(
-        rows,
-        settings,
-        settings.objective.clip if clip_on else None,
-        context.model,
-        context.optimiser,
-        context.accelerator,
-    )
+    results = outcomes(rows, len(groups), settings)
+    rewards, replayed = reward_table(rows, len(groups))
+    advantages = objective.advantages(rewards, replayed, settings.objective)
+    if settings.objective.difficulty:  # Masked GRPO (section 3.2): the others' loss is zero
+        advantages[[not learns(result, settings) for result in results]] = 0.0
+    rows = with_advantages(rows, advantages)
+    update = update_policy(rows, settings, after if progress.started else before, context.learner)
     clock.lap("update")
 
-    events = _learn_from(settings, progress, rows, groups, outcomes, collect=replay_on)
-    fresh = [row for row in rows if not row.replayed]
-    progress.sampled_tokens += sum(len(row.behaviour_logprobs) for row in fresh)
-    # Delayed start: batch pass@1 above the threshold once switches replay on for good.
-    pass_at_1 = sum(row.verdict.correct is True for row in fresh) / len(fresh)
-    progress.started |= pass_at_1 > (settings.experience.start or 0.0)
+    collect = replay_on or (experience.replay != "none" and settings.buffer.collect_before_start)
+    events = _learn_from(context, progress, rows, groups, results, collect)
+    sampled = [row for row in rows if not row.replayed]
+    progress.sampled_tokens += sum(len(row.entropies) for row in sampled)
+    progress.started = _started(settings, progress, sampled)
     progress.seconds += clock.total + record_seconds
-    metrics = step_records.step_row(
-        context.settings,
-        progress,
-        rows,
-        groups,
-        rewards,
-        outcomes,
-        update,
-        clock,
-        replay_on,
-        record_seconds,
-        len(context.train_questions),
-    )
-    step_records.add_step(
-        context.recorder, settings, step, rows, groups, outcomes, update, events, metrics
-    )
+    facts = step_records.StepFacts(rows, groups, results, rewards, update, replay_on)
+    metrics = step_records.step_row(settings, progress, facts, clock, record_seconds)
+    step_records.add_step(context.recorder, settings, progress.step, facts, events, metrics)
     return metrics
 
 
 def _draw_experience(context: RunContext, progress: Progress) -> list[Draw]:
     """Algorithms 1 and 2: min(|E|, floor(rho * B)) questions from the buffer, by their buckets."""
     settings = context.settings
-    weights = bucket_weights(
-        settings.rollout.group_size, settings.experience.mu, settings.experience.sigma
-    )
+    if settings.join.visit == "fresh":
+        return []
+    buckets, experience = progress.buffer.buckets, settings.experience
+    room = int(experience.share * settings.batch.questions)
     return draw_questions(
-        progress.buffer,
-        int(settings.experience.share * settings.batch.questions),
-        weights,
+        buckets,
+        min(room, int(experience.buffer_share * len(buckets))),
+        bucket_weights(settings.rollout.group_size, experience),
         numpy_generator(settings.seed, "draw", progress.step),
     )
 
 
 def _compose(
-    context: RunContext, progress: Progress, draws: Sequence[Draw]
+    context: RunContext, progress: Progress, draws: Sequence[Draw], replay_on: bool
 ) -> tuple[list[Group], dict[str, TokenScores]]:
     """Algorithm 1's batch: fresh questions, then the drawn ones with their ranked candidates.
 
-    Returns the groups and the token scores of each replayed trajectory by its id.
+    Returns the groups and the token scores of each candidate's response by its id.
+    """
+    groups = _fresh_groups(context, progress, context.settings.batch.questions - len(draws))
+    for draw in draws:
+        question = context.train_questions[draw.question]
+        groups.append(Group(question, context.tokenizer(question.text).input_ids, draw))
+    join = context.settings.join
+    joins = replay_on and join.when == "always"
+    visited = [joins and (group.draw is None) == (join.visit == "fresh") for group in groups]
+    return _select(context, progress, groups, visited)
+
+
+def _fresh_groups(context: RunContext, progress: Progress, count: int) -> list[Group]:
+    questions = list(context.train_questions.values())
+    retired = progress.buffer.retired
+    taken = take(progress.stream, questions, retired, count, context.settings)
+    return [Group(question, context.tokenizer(question.text).input_ids) for question in taken]
+
+
+def _select(
+    context: RunContext, progress: Progress, groups: Sequence[Group], joins: Sequence[bool]
+) -> tuple[list[Group], dict[str, TokenScores]]:
+    """Algorithm 1, line 11: score what is stored for these groups under the policy now, and rank.
+
+    joins: the groups that take stored trajectories in.
     """
     settings = context.settings
-    fresh_count = settings.batch.questions - len(draws)
-    order = list(context.train_questions.values())
-    fresh = fresh_questions(order, progress.cursor, fresh_count, settings.seed)
-    progress.cursor += fresh_count
-    groups = [Group(question, context.tokenizer(question.text).input_ids) for question in fresh]
-    stored = [progress.buffer.stored.get(draw.question, []) for draw in draws]
+    own = progress.buffer.stored if settings.join.source == "buffer" else context.outside
     if settings.experience.replay != "trajectory":
-        stored = [[] for _ in draws]
+        own = {}
+    stored = [
+        own.get(group.question.id, ()) if joined else ()
+        for group, joined in zip(groups, joins, strict=True)
+    ]
     flat = [trajectory for kept in stored for trajectory in kept]
-    scores = dict(
-        zip(
-            [trajectory.id for trajectory in flat],
-            score_sequences(
-                context.policy,
-                [trajectory.sequence for trajectory in flat],
-                settings.rollout.temperature,
-                settings.batch.micro_batch_tokens,
-            ),
-            strict=True,
+    whole = score_sequences(
+        context.policy,
+        [trajectory.sequence.whole for trajectory in flat],
+        settings.rollout.temperature,
+        settings.batch.micro_batch_tokens,
+    )
+    released = released_metric(
+        [each.entropies.cpu().numpy() for each in whole],
+        [len(trajectory) for trajectory in flat],
+        settings.rollout.max_new_tokens,
+    )
+    scores = {
+        trajectory.id: TokenScores(
+            each.logprobs[-len(trajectory) :], each.entropies[-len(trajectory) :]
         )
+        for trajectory, each in zip(flat, whole, strict=True)
+    }
+    candidates = iter(
+        _candidate(trajectory, scores[trajectory.id], metric)
+        for trajectory, metric in zip(flat, released, strict=True)
     )
     rng = numpy_generator(settings.seed, "choose", progress.step)
-    for draw, kept in zip(draws, stored, strict=True):
-        question = context.train_questions[draw.question]
-        candidates = [_candidate(trajectory, scores[trajectory.id]) for trajectory in kept]
-        ranked = tuple(rank_candidates(candidates, settings.experience.choice, rng))
-        groups.append(Group(question, context.tokenizer(question.text).input_ids, draw, ranked))
-    return groups, scores
+    selected = []
+    for group, kept in zip(groups, stored, strict=True):
+        ranked = rank_candidates([next(candidates) for _ in kept], settings.experience, rng)
+        replays = min(settings.join.count, len(ranked))
+        selected.append(dataclasses.replace(group, candidates=tuple(ranked), replays=replays))
+    return selected, scores
 
 
-def _candidate(trajectory: Trajectory, scores: TokenScores) -> Candidate:
+def _candidate(trajectory: Trajectory, scores: TokenScores, released: float) -> Candidate:
     return Candidate(
         trajectory,
         mean_entropy=scores.entropies.mean().item(),
         summed_entropy=scores.entropies.sum().item(),
         nll=-scores.logprobs.mean().item(),
+        released=released,
     )
 
 
@@ -183,41 +207,45 @@ def _roll_out(
     context: RunContext,
     progress: Progress,
     groups: Sequence[Group],
-    scores: dict[str, TokenScores],
+    scores: Mapping[str, TokenScores],
+    first: int = 0,
 ) -> list[Row]:
-    """Algorithm 1's rollouts: K rows a group, a replayed trajectory in slot 0, the rest fresh."""
+    """Algorithm 1's rollouts: replayed trajectories in the first slots of a group, then fresh ones.
+
+    first: the number of the first group in the batch.
+    """
     settings, step = context.settings, progress.step
     sampling = Sampling(
         settings.rollout.temperature,
         settings.rollout.max_new_tokens,
         stop_ids(context.policy, context.tokenizer),
     )
-    size = settings.rollout.group_size
+    taken = settings.join.place == "instead"
     rollouts = generate(
         context.policy,
         [group.prompt_ids for group in groups],
-        [size - bool(group.candidates) for group in groups],
+        [settings.rollout.group_size - taken * group.replays for group in groups],
         sampling,
-        torch_generator(settings.seed, "rollout", step),
+        torch_generator(settings.seed, f"rollout-{first}" if first else "rollout", step),
     )
     rows = []
-    for index, (group, sampled) in enumerate(zip(groups, rollouts, strict=True)):
-        if group.candidates:
-            replayed = group.candidates[0].trajectory
+    for index, (group, sampled) in enumerate(zip(groups, rollouts, strict=True), start=first):
+        for slot, candidate in enumerate(group.candidates[: group.replays]):
+            chosen = candidate.trajectory
             rows.append(
-                step_records.replayed_row(
-                    settings.run, step, index, group, replayed, scores[replayed.id]
-                )
+                replayed_row(settings.run, step, index, slot, group, chosen, scores[chosen.id])
             )
         rows += [
-            step_records.fresh_row(settings.run, step, index, slot, group, rollout)
-            for slot, rollout in enumerate(sampled, start=int(bool(group.candidates)))
+            fresh_row(settings.run, step, index, slot, group, rollout)
+            for slot, rollout in enumerate(sampled, start=group.replays)
         ]
     return rows
 
 
 def _grade(context: RunContext, rows: Sequence[Row]) -> list[Row]:
     """Decode and grade every row, the replayed ones too."""
+    if not rows:  # batch_decode makes one text of nothing
+        return []
     responses = context.tokenizer.batch_decode(
         [row.sequence.response_ids for row in rows], skip_special_tokens=True
     )
@@ -230,21 +258,64 @@ def _grade(context: RunContext, rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _rewards(rows: Sequence[Row], groups: int, size: int) -> torch.Tensor:
-    """1 right, 0 wrong, NaN ungraded, [groups, K]."""
-    rewards = torch.full((groups, size), torch.nan)
-    for row in rows:
-        if row.verdict.correct is not None:
-            rewards[row.group, row.slot] = float(row.verdict.correct)
-    return rewards
+def _fill(
+    context: RunContext, progress: Progress, groups: list[Group], rows: list[Row]
+) -> tuple[list[Group], list[Row]]:
+    """DAPO's dynamic sampling: more fresh questions until `learning_groups` groups have signal.
+
+    The first so many are trained on; the others stay in the log and leave the update.
+    """
+    settings = context.settings
+    learning: list[int] = []
+    for left in reversed(range(settings.batch.max_rounds)):
+        results = outcomes(rows, len(groups), settings)
+        learning = [index for index, result in enumerate(results) if learns(result, settings)]
+        if len(learning) >= (settings.batch.learning_groups or 0) or not left:
+            break
+        more = _fresh_groups(context, progress, settings.batch.questions)
+        rows = rows + _grade(context, _roll_out(context, progress, more, {}, first=len(groups)))
+        groups = groups + more
+    kept = set(learning[: settings.batch.learning_groups])
+    return groups, [dataclasses.replace(row, trained=row.group in kept) for row in rows]
+
+
+def _join_failed(
+    context: RunContext, progress: Progress, groups: Sequence[Group], rows: list[Row]
+) -> tuple[list[Group], list[Row]]:
+    """ARPO: in a group without a success, stored ones take the places of the last fresh ones.
+
+    Those stay in the log and leave the update.
+    """
+    settings = context.settings
+    size = settings.rollout.group_size
+    failed = [result.failed for result in outcomes(rows, len(groups), settings)]
+    joined, scores = _select(context, progress, groups, failed)
+    rows = [
+        dataclasses.replace(row, trained=row.slot < size - joined[row.group].replays)
+        for row in rows
+    ]
+    added = [
+        replayed_row(
+            settings.run,
+            progress.step,
+            index,
+            size + place,
+            group,
+            candidate.trajectory,
+            scores[candidate.trajectory.id],
+        )
+        for index, group in enumerate(joined)
+        for place, candidate in enumerate(group.candidates[: group.replays])
+    ]
+    return joined, rows + _grade(context, added)
 
 
 def _learn_from(
-    settings: RunSettings,
+    context: RunContext,
     progress: Progress,
     rows: Sequence[Row],
     groups: Sequence[Group],
-    outcomes: Sequence[Outcome],
+    results: Sequence[Outcome],
     collect: bool,
 ) -> list[Event]:
     """Algorithm 1's update of E and S with every group of the step, experiential ones too.
@@ -252,32 +323,34 @@ def _learn_from(
     Before the start nothing is collected, but solved questions retire, as in the released code.
     A group with an ungraded trajectory changes nothing: its k of K is not known.
     """
+    settings, buffer = context.settings, progress.buffer
     if settings.experience.replay == "none":
         return []
-    right: list[list[Trajectory]] = [[] for _ in groups]
+    found: list[list[Trajectory]] = [[] for _ in groups]
+    end = context.tokenizer.eos_token_id
     for row in rows:
-        # A cut-off success has no end to learn.
-        if row.verdict.correct and not row.replayed and row.finish == "stop":
-            right[row.group].append(_stored(row, progress.step))
+        if stored := to_store(row, settings.buffer, end):
+            found[row.group].append(stored)
     events = []
-    for group, result, successes in zip(groups, outcomes, right, strict=True):
+    size = settings.rollout.group_size
+    for group, result, fitting in zip(groups, results, found, strict=True):
         question = group.question.id
-        if group.draw and group.candidates:
-            source, bucket = group.candidates[0].trajectory.id, group.draw.bucket
-            events.append(Event(question, "replayed", source, bucket, bucket))
-        wholly_graded = result.size == settings.rollout.group_size
-        if wholly_graded and (collect or result.solved):
-            events += progress.buffer.observe(question, result.successes, result.size, successes)
-    return events
+        bucket = group.draw.bucket if group.draw else None
+        for candidate in group.candidates[: group.replays]:
+            events.append(Event(question, "replayed", candidate.trajectory.id, bucket, bucket))
+        known = result.size > 0 and not result.ungraded
+        if known and (collect or (result.solved and settings.buffer.retire)):
+            events += buffer.observe(question, result.successes, result.size, size, fitting)
+    events += buffer.age(progress.step)
+    rng = numpy_generator(settings.seed, "review", progress.step)
+    return events + buffer.review(progress.step, size, rng)
 
 
-def _stored(row: Row, step: int) -> Trajectory:
-    """What the buffer keeps of a success: its token ids and the policy's log-probabilities now."""
-    return Trajectory(
-        row.id,
-        row.question.id,
-        row.sequence.prompt_ids,
-        row.sequence.response_ids,
-        row.behaviour_logprobs,
-        step,
-    )
+def _started(settings: RunSettings, progress: Progress, sampled: Sequence[Row]) -> bool:
+    """Delayed start: batch pass@1 above the threshold switches replay on, for good if latched."""
+    start = settings.experience.start
+    if isinstance(start, str):
+        return start == "at_once"
+    right = sum(row.verdict.correct is True for row in sampled)
+    passed = right > start * len(sampled)
+    return passed or (progress.started and settings.experience.latch)

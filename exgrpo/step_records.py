@@ -1,9 +1,10 @@
-"""The rows that a step leaves in the log, and the batch rows that they are made from."""
+"""The rows that a step leaves in the log."""
 
 import hashlib
 import math
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -11,16 +12,13 @@ from transformers import PreTrainedTokenizerBase
 
 from exgrpo.batch import Group, Outcome, Row
 from exgrpo.checkpoint import Progress
-from exgrpo.experience import Event, Trajectory
-from exgrpo.grading import Verdict
+from exgrpo.experience import Event
 from exgrpo.markers import mark
-from exgrpo.policy import TokenScores, TokenSequence, tokenizer_hash
+from exgrpo.policy import tokenizer_hash
 from exgrpo.records import Recorder
-from exgrpo.rollout import Rollout
+from exgrpo.selection import METRICS, Candidate
 from exgrpo.settings import RunSettings
 from exgrpo.update import RowUpdate, UpdateReport
-
-UNGRADED = Verdict(correct=None, extracted=None, format_ok=False, reason="not graded yet")
 
 
 class Clock:
@@ -32,7 +30,7 @@ class Clock:
 
     def lap(self, phase: str) -> None:
         now = time.perf_counter()
-        self.phases[phase] = now - self._last
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._last
         self._last = now
 
     @property
@@ -40,77 +38,40 @@ class Clock:
         return sum(self.phases.values())
 
 
-def fresh_row(run: str, step: int, group: int, slot: int, of: Group, rollout: Rollout) -> Row:
-    """The batch row of a rollout sampled now."""
-    return Row(
-        id=f"{run}:{step}:{group}:{slot}",
-        group=group,
-        slot=slot,
-        question=of.question,
-        sequence=TokenSequence(of.prompt_ids, rollout.token_ids),
-        behaviour_logprobs=rollout.logprobs,
-        nll=rollout.nll,
-        entropies=rollout.entropies,
-        finish=rollout.finish,
-        response="",
-        source=None,
-        birth_step=step,
-        verdict=UNGRADED,
-    )
+@dataclass(frozen=True)
+class StepFacts:
+    """What a step was, for its records. rewards: [groups, places], NaN where none is trained on."""
 
-
-def replayed_row(
-    run: str, step: int, group: int, of: Group, trajectory: Trajectory, scores: TokenScores
-) -> Row:
-    """The batch row of a stored trajectory: its own token ids and log-probabilities, slot 0."""
-    return Row(
-        id=f"{run}:{step}:{group}:0",
-        group=group,
-        slot=0,
-        question=of.question,
-        sequence=trajectory.sequence,
-        behaviour_logprobs=trajectory.logprobs,
-        nll=-scores.logprobs.mean().item(),
-        entropies=scores.entropies.tolist(),
-        finish="stop",
-        response="",
-        source=trajectory.id,
-        birth_step=trajectory.birth_step,
-        verdict=UNGRADED,
-    )
+    rows: Sequence[Row]
+    groups: Sequence[Group]
+    outcomes: Sequence[Outcome]
+    rewards: torch.Tensor
+    update: UpdateReport
+    replay_on: bool
 
 
 def add_step(
     recorder: Recorder,
     settings: RunSettings,
     step: int,
-    rows: Sequence[Row],
-    groups: Sequence[Group],
-    outcomes: Sequence[Outcome],
-    update: UpdateReport,
+    facts: StepFacts,
     events: Iterable[Event],
     metrics: dict[str, Any],
 ) -> None:
     """Hand all rows of a step to the recorder."""
     key = {"run": settings.run, "step": step}
-    recorder.add("steps", [metrics])
-    recorder.add(
-        "trajectories",
-        (
-            {**key, **_trajectory(row, groups[row.group], outcomes[row.group], seen)}
-            for row, seen in zip(rows, update.rows, strict=True)
-        ),
-    )
+    seen = facts.update.rows
     share = settings.log.token_floats_share
-    recorder.add(
-        "tokens",
-        ({**key, **_tokens(row, seen, share)} for row, seen in zip(rows, update.rows, strict=True)),
-    )
-    recorder.add("candidates", ({**key, **row} for row in _candidates(groups)))
+    recorder.add("steps", [metrics])
+    recorder.add("trajectories", ({**key, **_trajectory(row, facts)} for row in facts.rows))
+    recorder.add("tokens", ({**key, **_tokens(row, seen.get(row.id), share)} for row in facts.rows))
+    recorder.add("candidates", ({**key, **row} for row in _candidates(facts.groups)))
     recorder.add("experience", ({**key, **vars(event)} for event in events))
 
 
-def _trajectory(row: Row, group: Group, result: Outcome, seen: RowUpdate) -> dict[str, Any]:
+def _trajectory(row: Row, facts: StepFacts) -> dict[str, Any]:
+    group, result = facts.groups[row.group], facts.outcomes[row.group]
+    seen = facts.update.rows.get(row.id)
     markers = mark(row.question.source, row.question.text, row.response)
     length = len(row.entropies)
     return {
@@ -121,6 +82,7 @@ def _trajectory(row: Row, group: Group, result: Outcome, seen: RowUpdate) -> dic
         "level": row.question.level,
         "experiential": group.draw is not None,
         "replayed": row.replayed,
+        "trained": row.trained,
         "source": row.source,
         "birth_step": row.birth_step,
         "response": row.response,
@@ -136,16 +98,15 @@ def _trajectory(row: Row, group: Group, result: Outcome, seen: RowUpdate) -> dic
         "difficulty": result.difficulty,
         "mean_entropy": sum(row.entropies) / length,
         "summed_entropy": sum(row.entropies),
-        "nll": row.nll,
+        "nll": -sum(row.previous_logprobs) / length,
         "behaviour_nll": -sum(row.behaviour_logprobs) / length,
         "advantage": row.advantage,
-        "ratio_mean": seen.ratio_mean,
-        "ratio_min": seen.ratio_min,
-        "ratio_max": seen.ratio_max,
-        "weight_mean": seen.weight_mean,
-        "clipped_share": seen.clipped_share,
+        **{name: getattr(seen, name) if seen else None for name in _UPDATE_COLUMNS},
         **vars(markers),
     }
+
+
+_UPDATE_COLUMNS = [field.name for field in fields(RowUpdate) if field.name != "logprobs"]
 
 
 def _floats_logged(row: Row, share: float) -> bool:
@@ -153,7 +114,7 @@ def _floats_logged(row: Row, share: float) -> bool:
     return int(hashlib.sha256(row.id.encode()).hexdigest()[:8], 16) < share * 2**32
 
 
-def _tokens(row: Row, seen: RowUpdate, share: float) -> dict[str, Any]:
+def _tokens(row: Row, seen: RowUpdate | None, share: float) -> dict[str, Any]:
     kept = _floats_logged(row, share)
     return {
         "trajectory": row.id,
@@ -161,78 +122,95 @@ def _tokens(row: Row, seen: RowUpdate, share: float) -> dict[str, Any]:
         "slot": row.slot,
         "token_ids": row.sequence.response_ids,
         "behaviour_logprobs": row.behaviour_logprobs,
-        "logprobs": seen.logprobs if kept else None,
+        "logprobs": seen.logprobs if kept and seen else None,
         "entropies": row.entropies if kept else None,
     }
 
 
 def _candidates(groups: Sequence[Group]) -> Iterable[dict[str, Any]]:
     for index, group in enumerate(groups):
+        ranks = {metric: _ranks(group.candidates, metric) for metric in METRICS}
         for rank, candidate in enumerate(group.candidates):
             yield {
                 "group": index,
                 "question": group.question.id,
                 "source": candidate.trajectory.id,
                 "birth_step": candidate.trajectory.birth_step,
-                "length": len(candidate.trajectory.token_ids),
-                "mean_entropy": candidate.mean_entropy,
-                "summed_entropy": candidate.summed_entropy,
-                "nll": candidate.nll,
+                "correct": candidate.trajectory.correct,
                 "rank": rank,
-                "chosen": rank == 0,
+                "chosen": rank < group.replays,
+                **{metric: getattr(candidate, metric) for metric in METRICS},
+                **{f"{metric}_rank": ranks[metric][rank] for metric in METRICS},
             }
+
+
+def _ranks(candidates: Sequence[Candidate], metric: str) -> list[int]:
+    """The place of each candidate by a metric, 0 the lowest; ties go to the older one."""
+
+    def order(index: int) -> tuple[float, int]:
+        candidate = candidates[index]
+        return getattr(candidate, metric), candidate.trajectory.birth_step
+
+    by_metric = sorted(range(len(candidates)), key=order)
+    ranks = [0] * len(candidates)
+    for place, index in enumerate(by_metric):
+        ranks[index] = place
+    return ranks
 
 
 def step_row(
     settings: RunSettings,
     progress: Progress,
-    rows: Sequence[Row],
-    groups: Sequence[Group],
-    rewards: torch.Tensor,
-    outcomes: Sequence[Outcome],
-    update: UpdateReport,
+    facts: StepFacts,
     clock: Clock,
-    replay_on: bool,
     record_seconds: float,
-    question_count: int,
 ) -> dict[str, Any]:
     """The row of table `steps`."""
-    paired = list(zip(rows, update.rows, strict=True))
-    fresh = [(row, seen) for row, seen in paired if not row.replayed]
-    experiential = torch.tensor([group.draw is not None for group in groups])
-    sampled = torch.tensor(
-        [[not _is_replay(g, slot) for slot in range(rewards.shape[1])] for g in groups]
-    )
-    sampled_tokens = sum(len(row.entropies) for row, _ in fresh)
+    rows, groups, results, update = facts.rows, facts.groups, facts.outcomes, facts.update
+    sampled = [row for row in rows if not row.replayed]
+    drawn = [row for row in sampled if groups[row.group].draw]
+    sampled_tokens = sum(len(row.entropies) for row in sampled)
+    trained = [row for row in rows if row.trained]
+    replayed = [row for row in trained if row.replayed]
+    fresh = [row for row in trained if not row.replayed]
+    unequal = [_unequal(rewards) for rewards in facts.rewards]
+    buffer = progress.buffer
     return {
         "run": settings.run,
         "step": progress.step,
-        "replay_on": replay_on,
-        "reward": _mean(rewards[sampled]),
-        "fresh_reward": _mean(rewards[~experiential]),
-        "experiential_reward": _mean(rewards[experiential][sampled[experiential]]),
+        "replay_on": facts.replay_on,
+        "reward": _mean(row.reward for row in sampled),
+        "fresh_reward": _mean(row.reward for row in sampled if not groups[row.group].draw),
+        "experiential_reward": _mean(row.reward for row in drawn),
         "groups": len(groups),
-        "experiential_groups": int(experiential.sum()),
-        "signal_groups": sum(result.bucket is not None for result in outcomes),
-        "solved_groups": sum(result.solved for result in outcomes),
-        "failed_groups": sum(result.failed for result in outcomes),
-        "ungraded": int(rewards.isnan().sum()),
-        "entropy": sum(sum(row.entropies) for row, _ in fresh) / sampled_tokens,
-        "length": sampled_tokens / len(fresh),
-        "truncated_share": sum(row.finish == "length" for row, _ in fresh) / len(fresh),
-        "loss": update.loss,
-        "grad_norm": update.grad_norm,
+        "experiential_groups": sum(group.draw is not None for group in groups),
+        "replay_groups": sum(group.replays > 0 for group in groups),
+        "signal_groups": sum(unequal),
+        "updated_groups": len({row.group for row in trained if row.advantage}),
+        "solved_groups": sum(result.solved for result in results),
+        "failed_groups": sum(result.failed for result in results),
+        "ungraded": sum(math.isnan(row.reward) for row in rows),
+        "entropy": sum(sum(row.entropies) for row in sampled) / sampled_tokens,
+        "length": sampled_tokens / len(sampled),
+        "truncated_share": sum(row.finish == "length" for row in sampled) / len(sampled),
+        "loss": _mean(update.losses),
+        "grad_norm": _mean(norms.total for norms in update.norms),
+        "grad_norm_fresh": _mean(norms.fresh for norms in update.norms),
+        "grad_norm_replayed": _mean(norms.replayed for norms in update.norms),
         "skipped_updates": update.skipped,
-        "ratio_mean_fresh": _token_mean(fresh, "ratio_mean"),
-        "ratio_mean_replayed": _token_mean([p for p in paired if p[0].replayed], "ratio_mean"),
-        "clipped_share": _token_mean(paired, "clipped_share"),
-        "buffer_questions": len(progress.buffer.buckets),
-        "buffer_trajectories": sum(map(len, progress.buffer.stored.values())),
-        "bucket_sizes": progress.buffer.bucket_sizes(settings.rollout.group_size),
-        "retired_questions": len(progress.buffer.retired),
-        "distinct_questions": min(progress.cursor, question_count),
+        "ratio_mean_fresh": _token_mean(fresh, update, "ratio_mean"),
+        "ratio_mean_replayed": _token_mean(replayed, update, "ratio_mean"),
+        "weight_mean_replayed": _token_mean(replayed, update, "weight_mean"),
+        "ratio_ess_replayed": _token_mean(replayed, update, "ratio_ess"),
+        "clipped_share": _token_mean(trained, update, "clipped_share"),
+        "buffer_questions": len(buffer.buckets),
+        "buffer_trajectories": len(buffer.born),
+        "buffer_bytes": buffer.bytes,
+        "bucket_sizes": buffer.bucket_sizes(settings.rollout.group_size),
+        "retired_questions": len(buffer.retired),
+        "distinct_questions": len(progress.stream.asked),
         "sampled_tokens": sampled_tokens,
-        "trained_tokens": sum(len(row.entropies) for row in rows),
+        "trained_tokens": sum(len(row.entropies) for row in trained),
         "total_sampled_tokens": progress.sampled_tokens,
         "token_floats_logged": sum(
             _floats_logged(row, settings.log.token_floats_share) for row in rows
@@ -251,17 +229,21 @@ def vocabulary_rows(tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
     return [{"tokenizer": name, "token_id": i, "text": text} for i, text in enumerate(texts)]
 
 
-def _is_replay(group: Group, slot: int) -> bool:
-    return slot == 0 and bool(group.candidates)
+def _unequal(rewards: torch.Tensor) -> bool:
+    """Whether a group's rewards differ, so that it has something to learn from."""
+    graded = rewards[~rewards.isnan()]
+    return bool(graded.numel()) and bool((graded != graded[0]).any())
 
 
-def _mean(values: torch.Tensor) -> float | None:
-    mean = values.nanmean().item() if values.numel() else math.nan
-    return None if math.isnan(mean) else mean
+def _mean(values: Iterable[float]) -> float | None:
+    """Mean of what is known; None where nothing is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else None
 
 
-def _token_mean(pairs: Sequence[tuple[Row, RowUpdate]], column: str) -> float | None:
-    tokens = sum(len(row.entropies) for row, _ in pairs)
+def _token_mean(rows: Sequence[Row], update: UpdateReport, column: str) -> float | None:
+    tokens = sum(len(row.entropies) for row in rows)
     if not tokens:
         return None
-    return sum(len(row.entropies) * getattr(seen, column) for row, seen in pairs) / tokens
+    total = sum(len(row.entropies) * getattr(update.rows[row.id], column) for row in rows)
+    return float(total / tokens)

@@ -2,141 +2,220 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from accelerate import Accelerator
+from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from exgrpo import objective
 from exgrpo.batch import Row
-from exgrpo.objective import Surrogate, TokenBatch
+from exgrpo.objective import Clip, Surrogate, TokenBatch
 from exgrpo.policy import TokenScores, micro_batches, score_tokens
 from exgrpo.settings import RunSettings
 
 
 @dataclass(frozen=True)
 class RowUpdate:
-    """What the update saw of one trajectory: its log-probabilities then, its ratios and weights."""
+    """What the last update saw of one trajectory: log-probabilities then, ratios and weights.
+
+    ess: effective sample size of the token weights as a share of the tokens, 1 when all are equal.
+    """
 
     logprobs: list[float]
     ratio_mean: float
     ratio_min: float
     ratio_max: float
+    ratio_ess: float
     weight_mean: float
+    weight_min: float
+    weight_max: float
+    weight_ess: float
     clipped_share: float
 
 
 @dataclass(frozen=True)
-class UpdateReport:
-    """Means over the updates of a step, and one RowUpdate a row, in the order of the rows."""
+class Norms:
+    """Gradient norms before clipping: of the whole, and of fresh and of replayed tokens alone."""
 
-    loss: float
-    grad_norm: float
-    skipped: int
-    rows: list[RowUpdate]
+    total: float
+    fresh: float
+    replayed: float
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """One loss and one Norms an optimiser step, and one RowUpdate a trained row, by row id."""
+
+    losses: list[float] = field(default_factory=list)
+    norms: list[Norms] = field(default_factory=list)
+    skipped: int = 0
+    rows: dict[str, RowUpdate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What the update works on. reference: the frozen policy of the KL, or None."""
+
+    model: torch.nn.Module
+    optimiser: torch.optim.Optimizer
+    accelerator: Accelerator
+    reference: torch.nn.Module | None = None
 
 
 def update_policy(
-    rows: Sequence[Row],
-    settings: RunSettings,
-    clip: float | None,
-    model: torch.nn.Module,
-    optimiser: torch.optim.Optimizer,
-    accelerator: Accelerator,
+    rows: Sequence[Row], settings: RunSettings, clip: Clip, learner: Learner
 ) -> UpdateReport:
     """Split the batch by groups into `batch.updates` parts and step the optimiser once for each.
 
-    Whole groups stay together; every part has fresh and experiential groups. An update with a
-    non-finite or huge gradient is left out and counted.
+    Whole groups stay together; every part has fresh and experiential groups; `batch.passes` times
+    over. An update with a non-finite or huge gradient is left out and counted.
     """
-    losses, norms, skipped = [], [], 0
+    losses: list[float] = []
+    norms: list[Norms] = []
     seen: dict[str, RowUpdate] = {}
-    for part in range(settings.batch.updates):
-        chosen = [row for row in rows if row.group % settings.batch.updates == part]
-        if not chosen:
-            continue
-        for weight in model.parameters():
-            weight.grad = torch.zeros_like(weight)  # zero, not None, where no row has signal
-        losses.append(_accumulate(chosen, settings, clip, model, accelerator, seen))
-        norm = float(accelerator.clip_grad_norm_(model.parameters(), settings.optimiser.grad_clip))
-        if math.isfinite(norm) and norm <= settings.optimiser.grad_skip:
-            optimiser.step()
+    skipped = 0
+    trained = [row for row in rows if row.trained]
+    groups = sorted({row.group for row in trained})
+    parts = [
+        [row for row in trained if row.group in set(groups[part :: settings.batch.updates])]
+        for part in range(settings.batch.updates)
+    ]
+    for chosen in [part for part in parts if part] * settings.batch.passes:
+        value, norm = _gradient(chosen, settings, clip, learner, seen)
+        losses.append(value)
+        if _usable(norm.total, settings.optimiser.grad_skip):
+            learner.optimiser.step()
             norms.append(norm)
         else:
             skipped += 1
-    mean_norm = sum(norms) / len(norms) if norms else math.nan
-    return UpdateReport(
-        sum(losses) / len(losses), mean_norm, skipped, [seen[row.id] for row in rows]
-    )
+    return UpdateReport(losses, norms, skipped, seen)
 
 
-def _accumulate(
+def _usable(norm: float, limit: float | None) -> bool:
+    return math.isfinite(norm) and (limit is None or norm <= limit)
+
+
+def _gradient(
     rows: list[Row],
     settings: RunSettings,
-    clip: float | None,
-    model: torch.nn.Module,
-    accelerator: Accelerator,
+    clip: Clip,
+    learner: Learner,
+    seen: dict[str, RowUpdate],
+) -> tuple[float, Norms]:
+    """Leave one update's clipped gradient in the weights; fills `seen`.
+
+    Replayed and fresh rows go backward one after the other, so that each part's norm is known.
+    """
+    weights = list(learner.model.parameters())
+
+    def gradient(part: list[Row]) -> tuple[float, list[Tensor]]:
+        for weight in weights:
+            weight.grad = torch.zeros_like(weight)  # zero, not None, where no row has signal
+        value = _backward(part, rows, settings, clip, learner, seen)
+        return value, [weight.grad for weight in weights if weight.grad is not None]
+
+    replayed = [row for row in rows if row.replayed]
+    loss_replayed, held = gradient(replayed) if replayed else (0.0, [])
+    loss_fresh, gradients = gradient([row for row in rows if not row.replayed])
+    norm_replayed, norm_fresh = (float(get_total_norm(part)) for part in (held, gradients))
+    for whole, part in zip(gradients, held, strict=False):  # held is empty where none is replayed
+        whole += part
+    bound = settings.optimiser.grad_clip
+    total = learner.accelerator.clip_grad_norm_(weights, math.inf if bound is None else bound)
+    return loss_replayed + loss_fresh, Norms(float(total), norm_fresh, norm_replayed)
+
+
+def _backward(
+    part: list[Row],
+    rows: list[Row],
+    settings: RunSettings,
+    clip: Clip,
+    learner: Learner,
     seen: dict[str, RowUpdate],
 ) -> float:
-    """Backward over one update's rows; returns its loss and fills `seen` by row id."""
+    """Backward over a part of one update's rows; returns its loss and fills `seen` by row id."""
     tokens = sum(len(row.sequence.response_ids) for row in rows)
-    bonus = settings.objective.entropy_bonus
+    penalised = objective.has_penalty(settings.objective)
     total = 0.0
-    for batch, learns in _batches(rows, settings.batch.micro_batch_tokens, bonus > 0):
+    for batch, learns in _batches(part, settings.batch.micro_batch_tokens, penalised):
         with torch.set_grad_enabled(learns):
             scores = score_tokens(
-                model,
+                learner.model,
                 [row.sequence for row in batch],
                 settings.rollout.temperature,
-                entropy_gradient=bonus > 0,
+                entropy_gradient=settings.objective.entropy_bonus > 0,
             )
-            result = objective.surrogate(
-                token_batch(batch, scores), clip, settings.objective.shaping
-            )
-            part = objective.loss(
-                result.value,
-                scores.entropies,
-                sequences=len(rows),
-                normaliser=settings.rollout.max_new_tokens,
-                tokens=tokens,
-                entropy_bonus=bonus,
+            inputs = token_batch(batch, scores, settings, len(rows), tokens, learner.reference)
+            result = objective.surrogate(inputs, settings.objective, clip)
+            value = objective.loss(
+                result.value, inputs, scores.entropies, tokens, settings.objective
             )
         if learns:
-            accelerator.backward(part)
-        total += part.item()
+            learner.accelerator.backward(value)
+        total += value.item()
         seen.update(_per_row(batch, scores, result))
     return total
 
 
-def _batches(rows: list[Row], budget: int, all_learn: bool) -> Iterator[tuple[list[Row], bool]]:
+def _batches(rows: list[Row], budget: int, penalised: bool) -> Iterator[tuple[list[Row], bool]]:
     """Micro-batches, and whether they have a gradient.
 
-    Without an entropy bonus a row of advantage 0 has none: its forward is for the log alone, and
-    its backward is left out.
+    Without an entropy bonus or a KL a row of advantage 0 has none: its forward is for the log
+    alone, and its backward is left out.
     """
-    learning = [row for row in rows if all_learn or row.advantage != 0]
-    idle = [row for row in rows if not (all_learn or row.advantage != 0)]
+    learning = [row for row in rows if penalised or row.advantage != 0]
+    idle = [row for row in rows if not (penalised or row.advantage != 0)]
     for part, learns in ((learning, True), (idle, False)):
         for indices in micro_batches([row.sequence for row in part], budget):
             yield [part[index] for index in indices], learns
 
 
-def token_batch(rows: Sequence[Row], scores: TokenScores) -> TokenBatch:
-    """The flat inputs of the loss for rows and their scores."""
-    device = scores.logprobs.device
-    lengths = torch.tensor([len(row.sequence.response_ids) for row in rows], device=device)
+def token_batch(
+    rows: Sequence[Row],
+    scores: TokenScores,
+    settings: RunSettings,
+    sequences: int,
+    tokens: int,
+    reference: torch.nn.Module | None,
+) -> TokenBatch:
+    """The flat inputs of the loss for rows and their scores; sequences, tokens: of the update."""
+    device, dtype = scores.logprobs.device, scores.logprobs.dtype
+    lengths = [len(row.sequence.response_ids) for row in rows]
+    recorded = settings.objective.denominator == "recorded"
+    shares = objective.token_shares(
+        lengths, settings.objective, sequences, tokens, settings.rollout.max_new_tokens
+    )
+
+    def spread(values: Sequence[float | bool], kind: torch.dtype = dtype) -> Tensor:
+        counts = torch.tensor(lengths, device=device)
+        return torch.tensor(values, dtype=kind, device=device).repeat_interleave(counts)
+
+    def joined(lists: Iterator[Sequence[float]]) -> Tensor:
+        return torch.tensor([value for each in lists for value in each], dtype=dtype, device=device)
+
     return TokenBatch(
         logprobs=scores.logprobs,
-        behaviour_logprobs=torch.tensor(
-            [value for row in rows for value in row.behaviour_logprobs], device=device
+        behaviour_logprobs=joined(
+            row.behaviour_logprobs if recorded else row.previous_logprobs for row in rows
         ),
-        advantages=torch.tensor([row.advantage for row in rows], device=device).repeat_interleave(
-            lengths
-        ),
-        replayed=torch.tensor([row.replayed for row in rows], device=device).repeat_interleave(
-            lengths
-        ),
+        previous_logprobs=joined(row.previous_logprobs for row in rows),
+        reference_logprobs=_reference_logprobs(rows, settings, reference),
+        advantages=spread([row.advantage for row in rows]),
+        replayed=spread([row.replayed for row in rows], torch.bool),
+        share=spread(shares),
     )
+
+
+@torch.no_grad()
+def _reference_logprobs(
+    rows: Sequence[Row], settings: RunSettings, reference: torch.nn.Module | None
+) -> Tensor | None:
+    if reference is None:
+        return None
+    sequences = [row.sequence for row in rows]
+    return score_tokens(reference, sequences, settings.rollout.temperature).logprobs
 
 
 def _per_row(rows: Sequence[Row], scores: TokenScores, result: Surrogate) -> dict[str, RowUpdate]:
@@ -156,7 +235,16 @@ def _per_row(rows: Sequence[Row], scores: TokenScores, result: Surrogate) -> dic
             ratio_mean=ratio.mean().item(),
             ratio_min=ratio.min().item(),
             ratio_max=ratio.max().item(),
+            ratio_ess=_effective_share(ratio),
             weight_mean=weight.mean().item(),
+            weight_min=weight.min().item(),
+            weight_max=weight.max().item(),
+            weight_ess=_effective_share(weight),
             clipped_share=clipped.mean().item(),
         )
     return updates
+
+
+def _effective_share(weights: Tensor) -> float:
+    """(sum w)^2 / (n sum w^2), in (0, 1]; NaN where all weights are 0 or one is infinite."""
+    return (weights.sum().square() / (len(weights) * weights.square().sum())).item()

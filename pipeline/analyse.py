@@ -18,7 +18,7 @@ from analysis.comparison import compare
 from analysis.queries import answer
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.files import write_json
 
 QUERIES = (
@@ -56,7 +56,8 @@ def analyse(study: Study, results: Path) -> None:
     comparison = compare(
         frames["arm_accuracy"], frames["arm_summary"], frames["validation_accuracy"]
     )
-    write_json(folder / "comparison.json", comparison)
+    planned = {"planned": dict.fromkeys(study.arms, len(study.seeds))}  # runs of each arm
+    write_json(folder / "comparison.json", comparison | planned)
     ledger = load_ledger()
     claims = [
         claim.model_dump() | asdict(verdict)

@@ -7,7 +7,7 @@ import torch
 
 from exgrpo.policy import fingerprint, load_policy
 from exgrpo.pretraining import pretrain
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.files import base_path, begin, mark_done, section_hash, study_folder
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from analysis import catalog
 from analysis.lake import Entry, check_files, read_entries
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 
 
 def build_catalog(results: Path, study: str | None = None) -> None:

@@ -17,7 +17,7 @@ from exgrpo.errors import UserError
 from pipeline.terminal import printable
 
 if TYPE_CHECKING:
-    from exgrpo.settings import Study
+    from exgrpo.studies import Study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,11 +62,14 @@ def reproduce(
     cores: Annotated[
         int | None, typer.Option(min=1, help="Jobs side by side; 2 unless told.")
     ] = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Train nothing; report on the runs that are trained.")
+    ] = False,
 ) -> None:
-    """Run a whole study; goes on where it was stopped."""
+    """Run a whole study and its companions; goes on where it was stopped."""
     from pipeline.reproduce import reproduce as run_workflow
 
-    raise typer.Exit(run_workflow(study, cores))
+    raise typer.Exit(run_workflow(study, cores, finished))
 
 
 @app.command("app")
@@ -112,6 +115,18 @@ def import_outputs(
     from pipeline.import_outputs import import_file
 
     import_file(file, name, results)
+
+
+@app.command()
+def history(
+    file: Annotated[Path, typer.Argument(help="JSON: question -> its accuracies, by visit.")],
+    group_size: Annotated[int, typer.Option(min=2, help="Rollouts of a visit, K.")] = 8,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
+) -> None:
+    """Drive the replay buffer with the accuracies of a recorded run."""
+    from pipeline.history import run_history
+
+    run_history(file, group_size, as_json)
 
 
 @app.command()
@@ -236,7 +251,7 @@ def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results 
 
 
 def _load(name: str, config: Path) -> "Study":
-    from exgrpo.settings import load_study
+    from exgrpo.studies import load_study
 
     return load_study(name, config)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 
 from exgrpo import questions, step_records
-from exgrpo.batch import torch_generator
 from exgrpo.evaluation import evaluate
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy, tokenizer_hash
 from exgrpo.records import Recorder
-from exgrpo.settings import Study
+from exgrpo.seeds import torch_generator
+from exgrpo.studies import Study
 from pipeline.files import (
     base_path,
     begin,
@@ -22,6 +22,7 @@ from pipeline.files import (
     require_done,
     run_folder,
     run_settings,
+    section_hash,
     study_folder,
     write_json,
 )
@@ -38,8 +39,11 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     is_base = run == study.base_run
     settings = study.any_run if is_base else run_settings(study, run)
-    trained = study_folder(study, results) / "base" if is_base else run_folder(study, run, results)
+    base = study_folder(study, results) / "base"
+    trained = base if is_base else run_folder(study, run, results)
     require_done(trained)
+    require_done(base, section_hash(settings.base))
+    require_done(study_folder(study, results) / "questions", section_hash(settings.questions))
     model, tokenizer = load_policy(base_path(study, results) if is_base else str(trained / "final"))
     folder = evaluation_folder(study, run, results)
     begin(folder)

@@ -12,7 +12,7 @@ from analysis.drawing import study_facts
 from analysis.figures import Figure, all_figures
 from analysis.theme import PLOT_CONFIG
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.analyse import read_frames, read_json
 
 

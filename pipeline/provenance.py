@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from exgrpo.settings import RunSettings, Study, content_hash
+from exgrpo.settings import RunSettings, content_hash
+from exgrpo.studies import Study
 from pipeline.files import base_path
 
 LIBRARIES = ("torch", "transformers", "accelerate", "math-verify", "polars", "duckdb")

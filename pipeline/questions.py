@@ -7,7 +7,7 @@ from exgrpo import questions
 from exgrpo.policy import load_tokenizer
 from exgrpo.pretraining import make_tokenizer
 from exgrpo.records import Recorder
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.files import begin, mark_done, question_file, section_hash, study_folder
 
 

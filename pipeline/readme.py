@@ -4,7 +4,7 @@ from pathlib import Path
 
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from analysis.closing import is_partial, progress, seeds_finished
 from analysis.drawing import study_facts
 from analysis.figures import FIGURES
 from analysis.report import Arm, ReportInput, render
 from analysis.stage_outputs import read_stage_outputs
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.analyse import not_analysed, read_frames, read_json
 
 
@@ -33,16 +34,17 @@ def make_report(study: Study, results: Path) -> None:
         study=study.name,
         title=study.title,
         world=facts.world,
-        facts=_facts(study, facts.world, frames["study_runs"]),
+        facts=_facts(study, facts.world, frames["study_runs"], outputs.comparison),
         arms=[Arm(name, arm.title, arm.claim, arm.paper) for name, arm in study.arms.items()],
         comparison=outputs.comparison,
         alpha=read_json(folder / "analyses" / "claims.json")["alpha"],
         verdicts=outputs.verdicts,
         figures=outputs.figures,
         frames=frames,
-        limits=_limits(study),
+        limits=_limits(study, outputs.comparison),
         commands=[
-            (f"make reproduce STUDY={study.name}", "everything, from a clean checkout"),
+            (f"make reproduce STUDY={study.name}", "everything, or what is left of it"),
+            (f"make reproduce STUDY={study.name} FINISHED=1", "this page, on the runs there are"),
             ("make app", "the dashboard: every trajectory behind these numbers"),
             ("exgrpo sql", "the same in SQL"),
         ],
@@ -52,15 +54,17 @@ def make_report(study: Study, results: Path) -> None:
     print(f"report: {path}")
 
 
-def _facts(study: Study, world: str, runs: pl.DataFrame) -> list[tuple[str, str]]:
+def _facts(
+    study: Study, world: str, runs: pl.DataFrame, comparison: dict[str, Any]
+) -> list[tuple[str, str]]:
     trained = runs.filter(pl.col("seed").is_not_null())
     shared = study.any_run
     versions: dict[str, Any] = json.loads(next(iter(runs["versions"].drop_nulls()), "{}"))
     return [
         ("world", world),
         ("arms", ", ".join(study.arms)),
-        ("seeds", ", ".join(map(str, study.seeds))),
-        ("runs finished", f"{trained.height} of {len(study.runs)}"),
+        ("seeds planned", ", ".join(map(str, study.seeds))),
+        ("study", progress(comparison)),
         (
             "training",
             f"{shared.training.steps} steps of {shared.batch.questions} questions, "
@@ -83,8 +87,8 @@ def _distinct(values: pl.Series) -> str:
     return "; ".join(values.drop_nulls().unique().sort()) or "not recorded"
 
 
-def _limits(study: Study) -> list[str]:
-    seeds = len(study.seeds)
+def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
+    seeds = seeds_finished(comparison)
     if seeds == 1:
         coarse = (
             "One seed: intervals speak about the questions only, not about training again, and "
@@ -99,7 +103,12 @@ def _limits(study: Study) -> list[str]:
             "error that seeds bring. In simulations with 3 seeds that deviate by 2 to 15 points, "
             "about normally, they erred no more often than stated."
         )
+    partial = (
+        "Part of the study: more runs are planned. Verdicts do not allow for looking several times "
+        "while runs come in; those of the whole study count."
+    )
     return [
+        *([partial] if is_partial(comparison) else []),
         "Verdicts are about this model, this task and this world: with less headroom replay can "
         "hurt. The paper trains models of 1.5 to 8 billion parameters on mathematics.",
         coarse,
@@ -114,8 +123,9 @@ def _limits(study: Study) -> list[str]:
         f"{study.any_run.evaluation.temperature:g}.",
         "A chain is flawed when a step that the question needs is missing or wrong. That is "
         "checked exactly; the paper asks a judge model.",
-        "The trajectory to replay is chosen by the mean entropy over its own response tokens, as "
-        "the paper describes it. The released code averages other positions.",
+        "Unless its arm says otherwise, the trajectory to replay is chosen by the mean entropy "
+        "over its own response tokens, as the paper describes it. The released code averages "
+        "other positions.",
         "Entropy and difficulty are observed, not assigned: C4, C5 and the figures of them show "
         "what goes together, not what causes what. A comparison of two arms speaks about all that "
         "their settings differ in.",

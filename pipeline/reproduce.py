@@ -1,6 +1,6 @@
-"""`exgrpo reproduce`: the whole workflow of one study under a lock, stopped and continued at will.
+"""`exgrpo reproduce`: the workflow of a study and its companions, stopped and continued at will.
 
-Snakemake decides what is left to do; this file keeps a second one out, passes an interrupt on to
+Snakemake decides what is left to do; this file keeps a second call out, passes an interrupt on to
 every job, and says at the end what happened and where to look.
 """
 
@@ -19,8 +19,8 @@ from typing import IO
 import psutil
 
 from exgrpo.errors import UserError
-from exgrpo.settings import load_study
-from pipeline.study import write_study
+from exgrpo.studies import Study, load_with_companions
+from pipeline.study import finished_runs, write_study
 
 WORKFLOW = Path(__file__).resolve().parents[1] / "workflow"
 RESULTS = Path("results")
@@ -28,32 +28,54 @@ INTERRUPTED = 130
 PATIENCE = 3.0  # s that jobs of a killed call, or those told by Ctrl-C, get to end by themselves
 
 
-def reproduce(name: str, cores: int | None = None) -> int:
-    """Bring study `name` to its end in the working directory; returns the exit code.
+def reproduce(name: str, cores: int | None = None, finished: bool = False) -> int:
+    """Bring study `name` and its companions to their end in the working directory.
 
-    0: complete. 1: a step failed; its message and log are printed. 130: interrupted. Raises
-    UserError when the study has a mistake or when the results are being worked on already.
+    With `finished` nothing is trained: the report is on the runs whose training has ended, and a
+    study without any is left out. Returns the exit code. 0: complete. 1: a step failed; its message
+    and log are printed. 130: interrupted. Raises UserError when a study has a mistake, when no run
+    is finished, or when the results are being worked on already.
     """
-    started = time.monotonic()
-    study = load_study(name)  # a mistake in it ends here, on one screen, before Snakemake starts
-    cores = cores or min(2, os.cpu_count() or 1)
-    with _lock(RESULTS / ".lock") as lock:
-        write_study(study, RESULTS)
-        if not (RESULTS / "workbench.duckdb").exists():
-            # It serves every study, so no rule declares it; the study's note about it goes too.
-            (RESULTS / name / "catalog.json").unlink(missing_ok=True)
-        began = time.time()
-        code = _run_to_end(_snakemake(name, "--cores", str(cores)), lock)
-        if code == 0:
-            _write_workflow_report(name)
-    minutes, seconds = divmod(round(time.monotonic() - started), 60)
-    if code == 0:
-        print((RESULTS / name / "summary.txt").read_text())
-        print(
-            f"Study {name}: complete. This call took {minutes} min {seconds} s.\n{_where_to_look()}"
+    # A mistake in any of them ends here, on one screen, before Snakemake starts.
+    studies = load_with_companions(name)
+    if finished:
+        studies = [study for study in studies if finished_runs(study, RESULTS)]
+    if not studies:
+        raise UserError(
+            f"study {name!r}: no run is finished yet, so there is nothing to report on. "
+            f"`exgrpo reproduce {name}` trains, and goes on where it was stopped."
         )
+    with _lock(RESULTS / ".lock") as lock:
+        codes = []
+        for study in studies:
+            codes.append(_reproduce_one(study, cores, finished, lock))
+            if codes[-1] == INTERRUPTED:
+                break
+    if not any(codes):
+        print(_where_to_look())
+    return max(codes)
+
+
+def _reproduce_one(study: Study, cores: int | None, finished: bool, lock: IO[str]) -> int:
+    """Bring one study to its end, and say how it ended. One that failed does not stop the next."""
+    started = time.time()
+    write_study(study, RESULTS)
+    if not (RESULTS / "workbench.duckdb").exists():
+        # It serves every study, so no rule declares it; the study's note about it goes too.
+        (RESULTS / study.name / "catalog.json").unlink(missing_ok=True)
+    options = [f"study={study.name}", *(["finished=true"] if finished else [])]
+    code = _run_to_end(
+        _snakemake(options, "--cores", str(cores or min(2, os.cpu_count() or 1))), lock
+    )
+    if code == 0:
+        _write_workflow_report(study.name, options)
+        minutes, seconds = divmod(round(time.time() - started), 60)
+        trained = len(finished_runs(study, RESULTS))
+        state = f"{trained} of {len(study.runs)} runs" if finished else "complete"
+        print((RESULTS / study.name / "summary.txt").read_text())
+        print(f"Study {study.name}: {state}. This took {minutes} min {seconds} s.")
     elif code != INTERRUPTED:
-        print(_explain_failures(name, began), file=sys.stderr)
+        print(_explain_failures(study.name, started), file=sys.stderr)
     return code
 
 
@@ -86,11 +108,11 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def _snakemake(study: str, *arguments: str) -> list[str]:
+def _snakemake(options: list[str], *arguments: str) -> list[str]:
     # Our lock takes the place of Snakemake's, which a killed process leaves behind.
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     profile = ["--workflow-profile", str(WORKFLOW / "profiles" / "default")]
-    return [*command, *profile, "--nolock", *arguments, "--config", f"study={study}"]
+    return [*command, *profile, "--nolock", *arguments, "--config", *options]
 
 
 def _environment() -> dict[str, str]:
@@ -138,13 +160,13 @@ def _interrupt_children() -> None:
             continue
 
 
-def _write_workflow_report(study: str) -> None:
+def _write_workflow_report(study: str, options: list[str]) -> None:
     """Snakemake's own report of figures, times and code, when the study's results are newer."""
     folder = RESULTS / study
     report, aside = (folder / f"snakemake-report{end}" for end in (".html", ".unfinished.html"))
     if report.exists() and report.stat().st_mtime > (folder / "summary.txt").stat().st_mtime:
         return
-    command = _snakemake(study, "--report", str(aside))
+    command = _snakemake(options, "--report", str(aside))
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True)
     if done.returncode == 0:
         aside.replace(report)

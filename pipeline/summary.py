@@ -12,11 +12,19 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from analysis.closing import HEADER, VERDICTS, claim_cells, closing_rows, meaning
+from analysis.closing import (
+    HEADER,
+    VERDICTS,
+    claim_cells,
+    closing_rows,
+    meaning,
+    progress,
+    seeds_finished,
+)
 from analysis.drawing import study_facts
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
 from exgrpo.records import write_whole
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from pipeline.analyse import not_analysed, read_frames
 
 WIDTH = 110
@@ -35,7 +43,8 @@ def print_summary(study: Study, results: Path) -> None:
     if outputs is None:
         raise not_analysed(folder / "analyses", study.name)
     runs = read_frames(folder / "analyses")["study_runs"]
-    heading = f"Study {study.name}, {study_facts(study.name, runs).world}"
+    world = study_facts(study.name, runs).world
+    heading = f"Study {study.name} ({progress(outputs.comparison)}), {world}"
     page = _page(heading, outputs)
     Console(width=WIDTH).print(page)
     plain = io.StringIO()
@@ -60,7 +69,8 @@ def _page(heading: str, outputs: StageOutputs) -> Group:
 
 
 def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:
-    seeds = f"{len(study.seeds)} seed" + ("s" if len(study.seeds) > 1 else "")
+    most = seeds_finished(outputs.comparison)
+    seeds = f"{most} seed" + ("s" if most > 1 else "")
     lines = [
         f"{heading}; {seeds}, {study.any_run.training.steps} steps.",
         "",

@@ -15,9 +15,11 @@ from exgrpo.checkpoint import Progress
 from exgrpo.errors import UserError
 from exgrpo.policy import load_tokenizer, tokenizer_hash
 from exgrpo.records import Recorder
-from exgrpo.settings import RunSettings, Study
+from exgrpo.settings import RunSettings
+from exgrpo.studies import Study
 from exgrpo.trainer import train
 from pipeline.files import (
+    DONE,
     base_path,
     begin,
     mark_done,
@@ -31,6 +33,7 @@ from pipeline.files import (
 )
 from pipeline.provenance import now, run_row
 
+BEST, LOG = "best", "log"  # folders of a run that others may need
 PROGRESS_SECONDS = 10.0
 
 
@@ -41,6 +44,8 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
     folder = run_folder(study, run, results)
     require_done(study_folder(study, results) / "questions", section_hash(settings.questions))
     require_done(study_folder(study, results) / "base", section_hash(settings.base))
+    best = _left_by(settings.training.start_from, BEST, study, run, results)
+    pool_log = _left_by(settings.join.pool, LOG, study, run, results)
     with _only_process(folder):
         begin(folder)
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
@@ -56,12 +61,27 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
             questions.load(question_file(study, "train", results)),
             questions.load(question_file(study, "validation", results)),
             folder,
+            start_path=str(best) if best else None,
+            pool_log=pool_log,
             report=ProgressLine(settings),
             heartbeat=heartbeat,
         )
         _reach(row, progress, recorder)
         write_json(folder / "run.json", row | {"status": "done", "finished": now()})
         mark_done(folder, run=run, steps=progress.step, attempts=recorder.attempt)
+
+
+def _left_by(source: str | None, part: str, study: Study, run: str, results: Path) -> Path | None:
+    """The folder that the run `source` left for this one. UserError when it is not finished."""
+    if source is None:
+        return None
+    folder = run_folder(study, source, results)
+    if not (folder / DONE).is_file() or not (folder / part).is_dir():
+        raise UserError(
+            f"{folder / part}: missing or not finished, and run {run!r} needs it. Train run "
+            f"{source!r} first; `exgrpo reproduce {study.name}` trains both in order."
+        )
+    return folder / part
 
 
 def _open_row(

@@ -14,8 +14,10 @@ import duckdb
 import pytest
 import torch
 from lake_fixture import DemoResults, make_results
+from lessons import teach
 
 from analysis.catalog import open_catalog
+from exgrpo.grading import Grader
 from exgrpo.pretraining import pretrain
 from exgrpo.settings import Pretraining
 from pipeline.analyse import analyse
@@ -31,6 +33,21 @@ def base_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("model") / "base"
     pretrain(SMALL, folder, lambda line: None)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def able_folder(tmp_path_factory: pytest.TempPathFactory, base_folder: str) -> str:
+    """The same model after some lessons: it knows some of the questions of `lessons`."""
+    folder = tmp_path_factory.mktemp("model") / "able"
+    teach(base_folder, folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def grader() -> Iterator[Grader]:
+    """A grader whose worker starts once for all tests."""
+    with Grader(workers=1) as opened:
+        yield opened
 
 
 @pytest.fixture

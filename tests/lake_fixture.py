@@ -14,7 +14,8 @@ from typing import Any
 from exgrpo import chain, questions
 from exgrpo.markers import mark
 from exgrpo.records import Recorder
-from exgrpo.settings import ArmFile, RunSettings, Study
+from exgrpo.settings import RunSettings
+from exgrpo.studies import ArmFile, Study
 from pipeline.catalog import build_catalog
 from pipeline.lake import add_study_entry
 
@@ -353,7 +354,7 @@ def _candidate(run: str, step: int, group: int, source: Row, row: Row) -> Row:
         "group": group,
         "source": source["trajectory"],
         "birth_step": source["step"],
-        "released_metric": row["mean_entropy"] / 2,
+        "released": row["mean_entropy"] / 2,
         "rank": 0,
         "chosen": True,
     }

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "pipeline": ("pipeline", "exgrpo", "analysis"),
     "app": ("app", "analysis", "exgrpo.tables"),
 }
-FOLDERS = (*MAY_IMPORT, "workflow", "config", "tests")
+FOLDERS = (*MAY_IMPORT, "workflow", "config", "tests", "benchmarks")
 TEXT = {".py", ".sql", ".smk", ".yaml", ".yml", ".toml", ".md", ".rst", ".txt", ".css", ".html", ""}
 
 

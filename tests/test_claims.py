@@ -99,7 +99,7 @@ def snowball(rise: float) -> pl.DataFrame:
             "right_fresh": 4,
             "flawed": int(rng.binomial(4, 0.3 + slope * window / 10)),
         }
-        for arm, slope in (("exgrpo_highest_entropy", rise), ("exgrpo", 0.0))
+        for arm, slope in (("highest_entropy", rise), ("exgrpo", 0.0))
         for seed in range(3)
         for window in range(15)
         for question in range(40)
@@ -111,7 +111,7 @@ def frames(
     means: dict[str, float] | None = None, flawed: float = 0.4, rise: float = 0.2, seeds: int = 3
 ) -> dict[str, pl.DataFrame]:
     means = means or {
-        "on_policy": 0.4, "exgrpo": 0.5, "exgrpo_highest_entropy": 0.4, "question_replay": 0.4,
+        "on_policy": 0.4, "exgrpo": 0.5, "highest_entropy": 0.4, "question_replay": 0.4,
     }  # fmt: skip
     return {
         "arm_accuracy": accuracy(means, seeds),
@@ -143,7 +143,7 @@ def test_real_effects_are_supported() -> None:
     assert first.level >= 0.95
     assert first.notes[0].startswith("By seed: +")
     assert found["C8"].value == pytest.approx(0.2, abs=0.05)  # 0.2 more in 10 windows of 10 steps
-    assert found["C8"].notes[0].startswith("exgrpo_highest_entropy: own slope +18.9 points per")
+    assert found["C8"].notes[0].startswith("highest_entropy: own slope +18.9 points per")
     assert "on_policy: no trend in this study." in found["C8"].notes
     assert (found["C4"].value or 0) > 0.7
 
@@ -179,7 +179,7 @@ def test_few_and_different_seeds_leave_a_claim_open() -> None:
 
 def test_effects_the_other_way_are_contradicted() -> None:
     means = {
-        "on_policy": 0.5, "exgrpo": 0.4, "exgrpo_highest_entropy": 0.5, "question_replay": 0.5,
+        "on_policy": 0.5, "exgrpo": 0.4, "highest_entropy": 0.5, "question_replay": 0.5,
     }  # fmt: skip
     found = verdicts(frames(means, flawed=0.2, rise=-0.2))
     del found["C5"]
@@ -188,7 +188,7 @@ def test_effects_the_other_way_are_contradicted() -> None:
 
 
 def test_no_effect_is_inconclusive_and_says_what_could_be_found() -> None:
-    arms = ("on_policy", "exgrpo", "exgrpo_highest_entropy", "question_replay")
+    arms = ("on_policy", "exgrpo", "highest_entropy", "question_replay")
     found = verdicts(frames(dict.fromkeys(arms, 0.4), flawed=0.3, rise=0.0))
     for verdict in found.values():
         assert verdict.verdict == "inconclusive (underpowered)", verdict

@@ -20,7 +20,7 @@ from analysis import lake
 from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import UserError
 from exgrpo.records import FROM_THE_START, Recorder
-from exgrpo.settings import Study
+from exgrpo.studies import Study
 from exgrpo.tables import EVALUATIONS, QUESTIONS, TABLES
 from exgrpo.tables import STEPS as STEPS_TABLE
 from pipeline.lake import add_study_entry

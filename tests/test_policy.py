@@ -85,6 +85,18 @@ def test_other_architecture_and_pad_equal_to_end(base_folder: str, tmp_path: Pat
         torch.testing.assert_close(together.logprobs, alone.logprobs, rtol=0, atol=1e-6)
 
 
+def test_scores_of_a_whole_sequence_end_with_those_of_its_response(base_folder: str) -> None:
+    model, tokenizer = load_policy(base_folder)
+    sequences = _sequences(9, len(tokenizer))
+    whole = score_sequences(model, [sequence.whole for sequence in sequences], 1.0, 60)
+    apart = score_sequences(model, sequences, 1.0, 60)
+    for sequence, all_tokens, response in zip(sequences, whole, apart, strict=True):
+        assert len(all_tokens.logprobs) == len(sequence) - 1
+        for name in ("logprobs", "entropies"):
+            ending = getattr(all_tokens, name)[-len(sequence.response_ids) :]
+            torch.testing.assert_close(ending, getattr(response, name), rtol=0, atol=1e-5)
+
+
 def test_entropy_with_impossible_tokens_has_finite_value_and_gradient() -> None:
     logits = torch.tensor([[0.0, 1.0, -torch.inf, -1e10]], requires_grad=True)
     value = entropy(torch.log_softmax(logits, -1))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from lake_fixture import DemoResults, make_results
 import pipeline.figures
 from analysis.claims import load_ledger
 from analysis.closing import VERDICTS, closing_rows, duration, interval, percent
+from analysis.errors import UserError as AnalysisError
 from analysis.figures import FIGURES
+from analysis.stage_outputs import read_stage_outputs
 from exgrpo.errors import UserError
-from exgrpo.settings import Study
+from exgrpo.studies import ArmFile, Study
 from pipeline.analyse import QUERIES, analyse
 from pipeline.figures import make_figures
 from pipeline.readme import BEGIN, END, update_readme
@@ -81,7 +84,7 @@ def test_report_holds_what_was_run_and_found(demo: DemoResults, page: str) -> No
         "hard world: base model pretrained on chains of 1 to 5 steps",
         "0123456789ab",
         "on_policy, exgrpo",
-        "4 of 4",
+        "whole, all 4 runs",
         "make reproduce STUDY=demo",
         "2 seeds: the 95 % bootstrap intervals of tables and figures cannot reach",
         "All seeds of a study share one base model",
@@ -123,6 +126,44 @@ def test_closing_table_fits_and_is_kept(
         assert re.search(rf"^  {claim.id} +\w", text, re.M)
         assert f"| {claim.id} | {claim.short} |" in markdown
     assert markdown.count("| on_policy | 2 |") == 1
+
+
+def test_a_partial_study_says_what_is_missing(
+    demo: DemoResults, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 3 seeds and 3 arms planned there are 2 seeds of 2 arms."""
+    results = Path(shutil.copytree(demo.results, tmp_path / "results"))
+    arms = {**demo.study.arms, "shortest": ArmFile(title="of a later day")}
+    study = demo.study.model_copy(update={"arms": arms, "seeds": [0, 1, 2]})
+    analyse(study, results)
+    print_summary(study, results)
+    make_report(study, results)
+    outputs = read_stage_outputs(results, study.name)
+    assert outputs is not None
+    rows = {row[0]: row[1:] for row in closing_rows(outputs.comparison)}
+    assert list(rows) == ["base", "on_policy", "exgrpo", "shortest"]
+    assert [row[0] for row in rows.values()] == ["-", "2 of 3", "2 of 3", "0 of 3"]
+    assert rows["shortest"][1:] == ["-"] * 5
+    folder = results / study.name
+    text, markdown, page = (
+        (folder / name).read_text() for name in ("summary.txt", "summary.md", "report.html")
+    )
+    for shown in (capsys.readouterr().out, text, markdown, page):
+        assert "partial, 4 of 9 runs" in shown
+        assert "Partial study" in shown
+        assert "whole, all" not in shown
+    assert "; 2 seeds, 6 steps." in markdown
+    assert "2 seeds: the 95 % bootstrap intervals" in page
+
+
+def test_outputs_of_another_version_are_not_shown(demo: DemoResults, tmp_path: Path) -> None:
+    analyses = tmp_path / demo.study.name / "analyses"
+    shutil.copytree(demo.results / demo.study.name / "analyses", analyses)
+    comparison = json.loads((analyses / "comparison.json").read_text())
+    del comparison["planned"]
+    (analyses / "comparison.json").write_text(json.dumps(comparison))
+    with pytest.raises(AnalysisError, match=r"comparison\.json.*exgrpo analyse --study demo"):
+        make_report(demo.study, tmp_path)
 
 
 def test_cells() -> None:

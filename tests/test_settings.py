@@ -6,17 +6,25 @@ import pytest
 import yaml
 
 from exgrpo.errors import UserError
-from exgrpo.settings import RunSettings, Study, load_study
+from exgrpo.settings import RunSettings
+from exgrpo.studies import Study, load_study, load_with_companions
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config"
 
 
 def write(folder: Path, study: dict, **arms: dict) -> Path:
-    for name, content in {"studies/s": study, **{f"arms/{a}": c for a, c in arms.items()}}.items():
-        path = folder / f"{name}.yaml"
+    write_study(folder, "s", study)
+    for arm, content in arms.items():
+        path = folder / "arms" / f"{arm}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(yaml.safe_dump(content))
     return folder
+
+
+def write_study(folder: Path, name: str, study: dict) -> None:
+    path = folder / "studies" / f"{name}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump(study))
 
 
 STUDY = {"title": "t", "arms": ["a"], "seeds": [0]}
@@ -32,11 +40,18 @@ ARM = {"title": "a"}
          ["studies/s.yaml", "settings.batch.questions", "valid integer", "'many'"]),
         ({"settings": {"batch": {"questions": 0}}}, {},
          ["settings.batch.questions", "greater than or equal to 1", "found 0"]),
-        ({}, {"settings": {"experience": {"choice": "lowest"}}},
-         ["arms/a.yaml", "settings.experience.choice", "'lowest_entropy'", "'lowest'"]),
+        ({}, {"settings": {"experience": {"order": "lowest_entropy"}}},
+         ["arms/a.yaml", "settings.experience.order", "'lowest'", "'lowest_entropy'"]),
+        ({}, {"settings": {"experience": {"start": "later"}}},
+         ["arms/a.yaml", "`settings.experience.start`", "'at_once'", "'later'"]),
+        ({}, {"settings": {"join": {"source": "pool", "visit": "fresh"}}},
+         ["arms/a.yaml: settings: join.source `pool` and join.pool go together"]),
         ({"arms": ["b"]}, {}, ["studies/s.yaml", "unknown arm 'b'", "Known: a"]),
         ({"arms": ["a", "a"]}, {}, ["studies/s.yaml", "listed twice"]),
         ({"seeds": []}, {}, ["studies/s.yaml", "`seeds`", "at least 1"]),
+        ({"seeds": None}, {}, ["studies/s.yaml: a study that extends no other", "`seeds`"]),
+        ({"extends": "t"}, {}, ["studies/s.yaml", "unknown study 't'"]),
+        ({"extends": "s"}, {}, ["studies/s.yaml", "`extends`", "'s' itself extends 's'"]),
         ({"titel": "x"}, {}, ["studies/s.yaml", "unknown key `titel`", "Did you mean 'title'?"]),
         ({}, {"extends": "aa"}, ["arms/a.yaml", "unknown arm 'aa'", "Did you mean 'a'?"]),
         ({"settings": {"questions": {"max_level": 9, "max_ood_level": 8}}}, {},
@@ -77,8 +92,101 @@ def test_an_arm_overrides_the_arm_it_extends_and_that_the_study(tmp_path: Path) 
 
 def test_an_arm_extends_one_level_only(tmp_path: Path) -> None:
     arms = {"a": ARM | {"extends": "b"}, "b": ARM | {"extends": "c"}, "c": ARM}
-    with pytest.raises(UserError, match="extends at most one arm that extends none"):
+    with pytest.raises(UserError, match=r"arms/a\.yaml.*extends at most one that extends none"):
         load_study("s", write(tmp_path, STUDY, **arms))
+
+
+def test_a_study_takes_over_what_it_does_not_change_of_the_one_it_extends(tmp_path: Path) -> None:
+    training = {"training": {"steps": 7, "checkpoint_every": 3}}
+    config = write(
+        tmp_path, STUDY | {"seeds": [0, 1], "settings": training, "companions": ["t"]}, a=ARM, b=ARM
+    )
+    own = {"title": "u", "extends": "s", "settings": {"training": {"steps": 9}}}
+    write_study(config, "t", own)
+    study = load_study("t", config)
+    assert (study.title, list(study.arms), study.seeds) == ("u", ["a"], [0, 1])
+    assert (study.any_run.training.steps, study.any_run.training.checkpoint_every) == (9, 3)
+    write_study(config, "t", own | {"arms": ["b"], "seeds": [5]})
+    study = load_study("t", config)
+    assert (list(study.arms), study.seeds) == (["b"], [5])
+    write_study(config, "t", own | {"settings": {"training": {"step": 9}}})
+    with pytest.raises(UserError, match=r"studies/t\.yaml: unknown key `settings\.training\.step`"):
+        load_study("t", config)
+
+
+def test_companions_follow_their_study(tmp_path: Path) -> None:
+    config = write(tmp_path, STUDY | {"companions": ["u", "t"]}, a=ARM)
+    for name in ("t", "u"):
+        write_study(config, name, {"title": name, "extends": "s"})
+    assert [study.name for study in load_with_companions("s", config)] == ["s", "u", "t"]
+    assert [study.name for study in load_with_companions("t", config)] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("companions", "of_t", "message"),
+    [
+        (["x"], [], r"studies/s\.yaml: unknown study 'x'"),
+        (["s"], [], "'s' is this study"),
+        (["t", "t"], [], "'t' is this study, or named twice"),
+        (["t"], ["s"], "'t' is this study, or named twice, or has companions of its own"),
+    ],
+)
+def test_companions_are_other_studies_without_any(
+    tmp_path: Path, companions: list[str], of_t: list[str], message: str
+) -> None:
+    config = write(tmp_path, STUDY | {"companions": companions}, a=ARM)
+    write_study(config, "t", STUDY | {"companions": of_t})
+    with pytest.raises(UserError, match=message):
+        load_with_companions("s", config)
+
+
+CONTINUED = {"title": "b", "settings": {"training": {"start_from": "a"}}}
+POOLED = {
+    "title": "c",
+    "settings": {"join": {"source": "pool", "pool": "b", "visit": "fresh"}},
+}
+KEPT = {"settings": {"training": {"keep_best": True}}}
+
+
+def test_a_run_is_linked_to_the_run_that_it_needs(tmp_path: Path) -> None:
+    study = STUDY | KEPT | {"arms": ["c", "b", "a"], "seeds": [3, 4]}
+    config = write(tmp_path, study, a=ARM, b=CONTINUED, c=POOLED)
+    loaded = load_study("s", config)
+    runs = {(run.arm, run.seed): run for run in loaded.runs.values()}
+    for seed in (3, 4):
+        a, b, c = (runs[arm, seed] for arm in "abc")
+        assert (b.training.start_from, c.join.pool) == (a.run, b.run)
+        assert [loaded.needs(run.run) for run in (a, b, c)] == [[], [a.run], [b.run]]
+    assert Study.model_validate_json(loaded.model_dump_json()) == loaded
+    # What a run takes from decides what it is: another learning rate there makes another run here.
+    changed = ARM | {"settings": {"optimiser": {"learning_rate": 0.5}}}
+    again = load_study("s", write(tmp_path, study, a=changed)).runs
+    assert not again.keys() & loaded.runs.keys()
+
+
+@pytest.mark.parametrize(
+    ("study", "arms", "parts"),
+    [
+        ({"arms": ["b"]}, {},
+         ["arms/b.yaml: key `settings.training.start_from`", "no arm 'a'", "Its arms: b"]),
+        ({"arms": ["a", "b"], "settings": {}}, {},
+         ["arms/b.yaml", "'a' keeps no best model", "keep_best: true"]),
+        ({"arms": ["b"]}, {"b": {"settings": {"training": {"start_from": "b"}}}},
+         ["arms/b.yaml", "a run cannot wait for itself: b needs b"]),
+        ({"arms": ["c", "b"]}, {"b": {"settings": {"training": {"start_from": "c"}}}},
+         ["`settings.training.start_from`", "cannot wait for itself: c needs b needs c"]),
+        ({"arms": ["d"]}, {}, ["arms/c.yaml: key `settings.join.pool`", "no arm 'b'"]),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_have_what_it_needs_is_an_error(
+    tmp_path: Path, study: dict, arms: dict, parts: list[str]
+) -> None:
+    files = {"a": ARM, "b": CONTINUED, "c": POOLED, "d": {"title": "d", "extends": "c"}}
+    files |= {arm: files[arm] | content for arm, content in arms.items()}
+    with pytest.raises(UserError) as error:
+        load_study("s", write(tmp_path, STUDY | KEPT | study, **files))
+    for part in parts:
+        assert part in str(error.value)
 
 
 def test_arms_that_differ_in_base_or_questions_cannot_share_a_study(tmp_path: Path) -> None:
@@ -114,15 +222,17 @@ def test_shipped_studies_load_and_survive_a_round_trip(path: Path) -> None:
 
 def test_the_default_study_is_what_the_issue_asks_for() -> None:
     study = load_study("tiny", SHIPPED)
-    assert {"on_policy", "exgrpo", "exgrpo_highest_entropy", "question_replay"} <= set(study.arms)
+    assert {"on_policy", "exgrpo", "highest_entropy", "question_replay"} <= set(study.arms)
     assert len(study.seeds) == 3
     run = study.any_run
     assert run.training.steps >= 150
     assert run.evaluation.every == 25
     assert run.world == "hard"
     by_arm = {run.arm: run for run in study.runs.values()}
-    assert by_arm["on_policy"].objective.clip_after_start
-    assert by_arm["exgrpo"].experience.choice == "lowest_entropy"
+    assert by_arm["on_policy"].objective.clip_after_start == "fresh"
+    assert by_arm["exgrpo"].objective.clip_after_start == "none"
+    experience = by_arm["exgrpo"].experience
+    assert (experience.order, experience.metric) == ("lowest", "mean_entropy")
     assert by_arm["question_replay"].experience.replay == "question"
 
 

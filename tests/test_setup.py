@@ -159,3 +159,9 @@ def test_make_alone_prints_help() -> None:
     assert done.returncode == 0
     for target in ("reproduce", "app", "readme", "test", "lint", "clean", "help"):
         assert f"make {target} " in done.stdout
+
+
+def test_make_passes_on_study_cores_and_finished() -> None:
+    told = make(ROOT, "--dry-run", "reproduce", "STUDY=mine", "CORES=3", "FINISHED=1").stdout
+    assert "exgrpo reproduce mine --cores 3 --finished" in told
+    assert "--finished" not in make(ROOT, "--dry-run", "reproduce").stdout

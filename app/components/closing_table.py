@@ -13,7 +13,9 @@ def closing_table(comparison: dict[str, Any]) -> pl.DataFrame:
     differences = {entry["arm"]: entry["difference"] for entry in comparison["arms"]}
 
     def column(benchmark: str) -> list[str]:
-        return [interval(differences[arm].get(benchmark), signed=True) for arm in table["arm"]]
+        return [
+            interval(differences.get(arm, {}).get(benchmark), signed=True) for arm in table["arm"]
+        ]
 
     return table.insert_column(
         4, pl.Series("to on-policy", column("test_id"), pl.String)

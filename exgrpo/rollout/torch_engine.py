@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from exgrpo.policy import entropy
+from exgrpo.policy import distribution, entropy
 from exgrpo.rollout import Rollout, Sampling
 
 SHRINK_BELOW = 0.75  # copy the cache to the living rows when fewer than this share are left
@@ -69,12 +69,12 @@ def generate(
     rows = torch.arange(sum(counts), device=device)  # which rollout each living row is
     tokens, logprobs, entropies = (
         torch.zeros(len(rows), sampling.max_new_tokens, dtype=dtype, device=device)
-        for dtype in (torch.long, torch.float32, torch.float32)
+        for dtype in (torch.long, *2 * [torch.promote_types(logits.dtype, torch.float32)])
     )
     lengths = torch.full((len(rows),), sampling.max_new_tokens, device=device)
     stopped = torch.zeros(len(rows), dtype=torch.bool, device=device)
     for step in range(sampling.max_new_tokens):
-        log_softmax = torch.log_softmax(logits.float() / sampling.temperature, dim=-1)
+        log_softmax = distribution(logits, sampling.temperature)
         drawn = _draw(log_softmax, generator)
         tokens[rows, step] = drawn
         logprobs[rows, step] = log_softmax.gather(-1, drawn[:, None])[:, 0]

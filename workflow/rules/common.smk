@@ -3,14 +3,17 @@
 import re
 from pathlib import Path
 
-from exgrpo.settings import content_hash, load_study
-from pipeline.study import write_study
+from exgrpo.settings import content_hash
+from exgrpo.studies import load_study
+from pipeline.study import finished_runs, write_study
 
 config.setdefault("study", "tiny")
 config.setdefault("threads", 1)  # of one training, evaluation or pretraining job
+config.setdefault("finished", False)  # train nothing: report on the runs that are trained already
 
 STUDY = load_study(config["study"])
 SHARED = STUDY.any_run
+RUNS = finished_runs(STUDY, Path("results")) if config["finished"] else list(STUDY.runs)
 
 # Written here, not by a rule, so that it is right even where Snakemake's own records are lost.
 write_study(STUDY, Path("results"))
@@ -30,14 +33,19 @@ wildcard_constraints:
 
 
 def entries():
-    """Everything of this study that the lake holds."""
-    return [f"questions-{STUDY.name}", STUDY.base_run, *STUDY.runs]
+    """Everything of this study that the lake is to hold."""
+    return [f"questions-{STUDY.name}", STUDY.base_run, *RUNS]
 
 
 def model_of(run):
     """The file that says that the model of a run is there; the base model's for the base run."""
     folder = "base" if run == STUDY.base_run else f"runs/{run}"
     return f"results/{STUDY.name}/{folder}/done.json"
+
+
+def models_needed(wildcards):
+    """The runs from which this one takes its first model or a pool of answers."""
+    return [model_of(run) for run in STUDY.needs(wildcards.run)]
 
 
 def evaluated_model(wildcards):
@@ -54,5 +62,12 @@ def logs_of_entry(wildcards):
 
 
 def training_priority(wildcards):
-    """The first seed of every arm comes first: a whole comparison is there as early as can be."""
-    return -STUDY.seeds.index(STUDY.runs[wildcards.run].seed)
+    """The first seed of every arm comes first: a whole comparison is there as early as can be.
+
+    Never below 1: Snakemake's solver lets a core idle rather than start a job of less than 0.
+    """
+    run, arms = STUDY.runs[wildcards.run], list(STUDY.arms)
+    return len(STUDY.runs) - STUDY.seeds.index(run.seed) * len(arms) - arms.index(run.arm)
+
+
+AFTER_TRAINING = len(STUDY.runs) + 1  # what a finished run waits for comes before any training

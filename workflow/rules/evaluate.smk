@@ -11,7 +11,7 @@ rule evaluate:
     conda:
         "../../environment.yml"
     threads: config["threads"]
-    priority: 1
+    priority: AFTER_TRAINING
     shell:
         "exgrpo evaluate --study {wildcards.study} --run {wildcards.run} --threads {threads}"
         " 2>&1 | tee -i {log}"

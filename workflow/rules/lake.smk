@@ -11,6 +11,6 @@ rule lake:
         "../../environment.yml"
     params:
         study=STUDY.name,
-    priority: 1
+    priority: AFTER_TRAINING
     shell:
         "exgrpo lake --study {params.study} --entry {wildcards.entry} 2>&1 | tee -i {log}"

@@ -5,6 +5,7 @@ rule train:
     input:
         questions="results/{study}/questions/done.json",
         base="results/{study}/base/done.json",
+        needed=models_needed,
     output:
         "results/{study}/runs/{run}/done.json",
     log:
