@@ -131,7 +131,7 @@ def replayed_row(
         behaviour_logprobs=chosen.logprobs.tolist(),
         previous_logprobs=scores.logprobs.tolist(),
         entropies=scores.entropies.tolist(),
-        finish="stop",
+        finish=chosen.finish,
         source=chosen.id,
         birth_step=chosen.birth_step,
     )
@@ -182,14 +182,16 @@ def with_advantages(rows: Sequence[Row], advantages: Tensor) -> list[Row]:
 def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
     """What the buffer keeps of a row: token ids and log-probabilities now; None: nothing.
 
-    Only what was sampled now and is right, or all of it (RePO). A response that was cut off has no
+    Only what was sampled now and is right, or all of it (RePO). A success that was cut off has no
     end to learn: it is left out, or gets an end token of probability 1, as in the released code.
     """
-    wanted = row.verdict.correct or (rules.store == "all" and row.verdict.correct is not None)
+    everything = rules.store == "all" and row.verdict.correct is not None
     cut_off = row.finish == "length"
-    if row.replayed or not wanted or (cut_off and not rules.store_truncated):
+    fitting = row.verdict.correct and (not cut_off or rules.store_truncated)
+    if row.replayed or not (fitting or everything):
         return None
-    token_ids = np.array([*row.sequence.response_ids, *[end_id] * cut_off], dtype=np.int32)
+    ended = cut_off and rules.store_truncated
+    token_ids = np.array([*row.sequence.response_ids, *[end_id] * ended], dtype=np.int32)
     match rules.duplicates:
         case "token_ids":
             key = hashlib.sha256(token_ids.tobytes()).hexdigest()
@@ -202,9 +204,10 @@ def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
         question=row.question.id,
         prompt_ids=row.sequence.prompt_ids,
         token_ids=token_ids,
-        logprobs=np.array([*row.behaviour_logprobs, *[0.0] * cut_off], dtype=np.float32),
+        logprobs=np.array([*row.behaviour_logprobs, *[0.0] * ended], dtype=np.float32),
         birth_step=row.birth_step,
         birth_entropy=sum(row.entropies) / len(row.entropies),
         correct=bool(row.verdict.correct),
         key=key,
+        finish="stop" if ended else row.finish,
     )

@@ -37,6 +37,7 @@ class Trajectory:
     birth_entropy: float
     correct: bool
     key: str
+    finish: str = "stop"
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -71,8 +72,10 @@ class ReplayBuffer:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the token ids and log-probabilities stored."""
-        return self.tokens * (np.dtype(np.int32).itemsize + np.dtype(np.float32).itemsize)
+        """Bytes of the token ids and log-probabilities, those kept for the Retired Review too."""
+        review = sum(len(each) for kept in self.retired.values() for each in kept)
+        a_token = np.dtype(np.int32).itemsize + np.dtype(np.float32).itemsize
+        return (self.tokens + review) * a_token
 
     def bucket_sizes(self, group_size: int) -> list[int]:
         """Questions in bucket 1 .. K-1."""
@@ -221,7 +224,7 @@ class ReplayBuffer:
         return buffer
 
 
-_PLAIN = ("id", "question", "birth_step", "birth_entropy", "correct", "key")
+_PLAIN = ("id", "question", "birth_step", "birth_entropy", "correct", "key", "finish")
 
 
 def _pack(trajectories: Sequence[Trajectory]) -> dict[str, Any]:

@@ -50,6 +50,17 @@ class Surrogate:
     clipped: Tensor
 
 
+@dataclass(frozen=True)
+class Divisor:
+    """Sequences and tokens of an update, or of its fresh or replayed part where they are apart.
+
+    Never of a micro-batch: the loss does not depend on how the update is cut.
+    """
+
+    sequences: int
+    tokens: int
+
+
 def group_advantages(rewards: Tensor, standardise: bool = False) -> Tensor:
     """Reward minus the mean of its group, [groups, places] -> the same shape.
 
@@ -111,22 +122,21 @@ def surrogate(batch: TokenBatch, objective: Objective, clip: Clip) -> Surrogate:
 
 
 def token_shares(
-    lengths: Sequence[int], objective: Objective, sequences: int, tokens: int, longest: int
+    lengths: Sequence[int], objective: Objective, divisor: Divisor, longest: int
 ) -> list[float]:
     """What one token of each sequence counts in the loss, [sequences given].
 
-    sequences, tokens: of the whole update, so that the loss does not depend on how it is cut into
-    micro-batches. longest: the constant length that Dr.GRPO divides by (`max_new_tokens`).
+    longest: the constant length that Dr.GRPO divides by (`max_new_tokens`).
     """
     match objective.normaliser:
         case "constant":
-            return [1 / (sequences * longest) for _ in lengths]
+            return [1 / (divisor.sequences * longest) for _ in lengths]
         case "constant_sum":
             return [1 / longest for _ in lengths]
         case "sequence":
-            return [1 / (sequences * length) for length in lengths]
+            return [1 / (divisor.sequences * length) for length in lengths]
         case "token":
-            return [1 / tokens for _ in lengths]
+            return [1 / divisor.tokens for _ in lengths]
 
 
 def divergence(logprobs: Tensor, other: Tensor) -> Tensor:

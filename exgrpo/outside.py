@@ -1,5 +1,6 @@
 """Trajectories that are not the run's own: an expert's answers, an earlier run's right answers."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,23 +22,30 @@ Outside = Mapping[str, Sequence[Trajectory]]
 def outside_trajectories(
     settings: RunSettings,
     questions: Sequence[Question],
+    prompts: Mapping[str, list[int]],
     tokenizer: PreTrainedTokenizerBase,
     pool_log: Path | None,
 ) -> Outside:
-    """Question id -> what `join.source` brings; empty where the run replays only its own."""
+    """Question id -> what `join.source` brings; empty where the run replays only its own.
+
+    prompts: question id -> prompt ids. pool_log: log of the run that `join.pool` names.
+    """
     match settings.join.source:
         case "expert":
-            return expert_trajectories(questions, tokenizer, settings.join.expert)
+            return expert_trajectories(questions, prompts, tokenizer, settings.join.expert)
         case "pool":
             if pool_log is None:
                 raise UserError("settings.join.pool: no log of that run was given.")
-            return pool_trajectories(pool_log, questions, tokenizer, settings.buffer)
+            return pool_trajectories(pool_log, questions, prompts, settings.buffer)
         case "buffer":
             return {}
 
 
 def expert_trajectories(
-    questions: Sequence[Question], tokenizer: PreTrainedTokenizerBase, file: str | None
+    questions: Sequence[Question],
+    prompts: Mapping[str, list[int]],
+    tokenizer: PreTrainedTokenizerBase,
+    file: str | None,
 ) -> Outside:
     """One answer a question, of behaviour probability 1 (LUFFY): log-probability 0 everywhere.
 
@@ -57,7 +65,7 @@ def expert_trajectories(
                 Trajectory(
                     id=f"expert:{question.id}",
                     question=question.id,
-                    prompt_ids=tokenizer(question.text).input_ids,
+                    prompt_ids=prompts[question.id],
                     token_ids=token_ids,
                     logprobs=np.zeros(len(token_ids), dtype=np.float32),
                     birth_step=0,
@@ -93,7 +101,7 @@ def _read_answers(path: Path) -> dict[str, str]:
 
 
 def pool_trajectories(
-    log: Path, questions: Sequence[Question], tokenizer: PreTrainedTokenizerBase, rules: Buffer
+    log: Path, questions: Sequence[Question], prompts: Mapping[str, list[int]], rules: Buffer
 ) -> Outside:
     """The right answers in a finished run's log (RLEP), once each, with their log-probabilities.
 
@@ -103,10 +111,14 @@ def pool_trajectories(
     rows = (
         _table(log, "trajectories")
         .filter(right, pl.col("question").is_in([each.id for each in questions]))
-        .join(_table(log, "tokens"), on="trajectory")
+        .select("trajectory", "step", "group", "slot", "question", "mean_entropy")
+        .join(
+            _table(log, "tokens").select("trajectory", "token_ids", "behaviour_logprobs"),
+            on="trajectory",
+        )
         .sort("step", "group", "slot")
+        .collect()
     )
-    prompts = {each.id: tokenizer(each.text).input_ids for each in questions}
     pool = ReplayBuffer(rules)
     for row in rows.iter_rows(named=True):
         token_ids = np.array(row["token_ids"], dtype=np.int32)
@@ -119,7 +131,7 @@ def pool_trajectories(
             birth_step=row["step"],
             birth_entropy=row["mean_entropy"],
             correct=True,
-            key=token_ids.tobytes().hex(),
+            key=hashlib.sha256(token_ids.tobytes()).hexdigest(),
         )
         pool.add(row["question"], [found])
     if not pool.stored:
@@ -127,8 +139,8 @@ def pool_trajectories(
     return pool.stored
 
 
-def _table(log: Path, name: str) -> pl.DataFrame:
+def _table(log: Path, name: str) -> pl.LazyFrame:
     parts = [check_part(log, part) for part in live_parts(log) if part.table == name]
     if not parts:
         raise UserError(f"{log}: no rows of table {name}: no run to replay from. Train it first.")
-    return pl.concat([pl.read_parquet(part) for part in parts])
+    return pl.scan_parquet(parts, glob=False)

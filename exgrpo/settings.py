@@ -8,7 +8,7 @@ import hashlib
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 
 class Section(BaseModel):
@@ -79,8 +79,8 @@ class Batch(Section):
     # released code does, thrown away until the next epoch (facts 1.4)
     unused_fresh: Literal["kept", "discarded"] = "kept"
     # DAPO's dynamic sampling: ask more fresh questions until so many groups have something to
-    # learn from; groups that have not, and those beyond the number, leave the update. None: off
-    learning_groups: int | None = Field(None, ge=1)
+    # learn from (all: as many as `questions`); the other groups leave the update. None: off
+    learning_groups: Literal["all"] | PositiveInt | None = None
     max_rounds: int = Field(8, ge=1)  # [ours] of `questions` fresh questions each, in one step
 
 
@@ -121,7 +121,7 @@ class Experience(Section):
 
     replay: Literal["none", "trajectory", "question"] = "none"  # question: K fresh, none replayed
     share: float = Field(0.5, ge=0, le=1)  # [paper] rho: share of the batch drawn from the buffer
-    # [ours] a step draws at most this share of the buffered questions; 1: all of them, as in [paper]
+    # [ours] a step draws at most this share of the buffered questions; [paper] all where needed
     buffer_share: float = Field(1.0, gt=0, le=1)
     # [paper] delayed start: replay is on after the first batch with pass@1 above this, or at once,
     # as the paper does for Llama, or never
@@ -167,7 +167,8 @@ class Objective(Section):
     """The loss: advantages, ratios, shaping, clip, normaliser, penalties."""
 
     standardise: bool = False  # [paper] Dr.GRPO; GRPO divides by the group's standard deviation
-    # [code] fresh and replayed trajectories share the group's mean; RePO: each part has its own
+    # [code] fresh and replayed trajectories share the group's mean and the normaliser; RePO: each
+    # part has its own, J_on + J_off
     baseline: Literal["joint", "apart"] = "joint"
     # [paper] section 3.2, Masked GRPO: only groups of this difficulty have an advantage
     difficulty: Literal["easy", "medium", "hard"] | None = None
@@ -209,9 +210,9 @@ class Training(Section):
     # [paper] continual training: an arm of the same study, from whose best model of the same seed
     # this one starts; the study's base model is still what it is compared with
     start_from: str | None = None
-    # ReMix: after this step the policy becomes the reference of the KL, the optimiser starts
-    # afresh, and nothing is replayed any more. None: never
-    reincarnate_after: int | None = Field(None, ge=1)
+    # ReMix: after this share of the steps the policy becomes the reference of the KL, the optimiser
+    # starts afresh, and nothing is replayed any more. None: never
+    reincarnate_at: float | None = Field(None, gt=0, lt=1)
 
 
 class Evaluation(Section):
@@ -250,7 +251,16 @@ class RunSettings(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> "RunSettings":
-        size, join = self.rollout.group_size, self.join
+        size, join, replay = self.rollout.group_size, self.join, self.experience.replay
+        if self.batch.learning_groups and replay != "none":
+            raise ValueError(
+                "batch.learning_groups asks more fresh questions, which experience.replay does "
+                "not: set one or the other"
+            )
+        if replay == "trajectory" and self.experience.share == 1 and join.count == size:
+            raise ValueError(
+                f"with experience.share 1 and join.count {size} nothing new is sampled: lower one"
+            )
         if join.place == "instead" and join.count > size:
             raise ValueError(f"join.count {join.count} takes more places than a group has ({size})")
         if join.place == "beside" and self.buffer.count_replayed:

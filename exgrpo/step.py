@@ -50,11 +50,13 @@ from exgrpo.update import Learner, update_policy
 class RunContext:
     """What every step of a run uses; built once a start.
 
-    outside: question -> trajectories that are not the run's own (an expert's, another run's).
+    prompts: question -> prompt ids, made once. outside: question -> trajectories that are not the
+    run's own (an expert's, another run's).
     """
 
     settings: RunSettings
     train_questions: dict[str, Question]
+    prompts: dict[str, list[int]]
     validation: Sequence[Question]
     learner: Learner
     policy: PreTrainedModel  # the learner's model without Accelerate's wrapper
@@ -133,7 +135,7 @@ def _compose(
     groups = _fresh_groups(context, progress, context.settings.batch.questions - len(draws))
     for draw in draws:
         question = context.train_questions[draw.question]
-        groups.append(Group(question, context.tokenizer(question.text).input_ids, draw))
+        groups.append(Group(question, context.prompts[question.id], draw))
     join = context.settings.join
     joins = replay_on and join.when == "always"
     visited = [joins and (group.draw is None) == (join.visit == "fresh") for group in groups]
@@ -144,7 +146,7 @@ def _fresh_groups(context: RunContext, progress: Progress, count: int) -> list[G
     questions = list(context.train_questions.values())
     retired = progress.buffer.retired
     taken = take(progress.stream, questions, retired, count, context.settings)
-    return [Group(question, context.tokenizer(question.text).input_ids) for question in taken]
+    return [Group(question, context.prompts[question.id]) for question in taken]
 
 
 def _select(
@@ -266,16 +268,18 @@ def _fill(
     The first so many are trained on; the others stay in the log and leave the update.
     """
     settings = context.settings
+    wanted = settings.batch.learning_groups
+    count = settings.batch.questions if wanted == "all" else wanted or 0
     learning: list[int] = []
     for left in reversed(range(settings.batch.max_rounds)):
         results = outcomes(rows, len(groups), settings)
         learning = [index for index, result in enumerate(results) if learns(result, settings)]
-        if len(learning) >= (settings.batch.learning_groups or 0) or not left:
+        if len(learning) >= count or not left:
             break
         more = _fresh_groups(context, progress, settings.batch.questions)
         rows = rows + _grade(context, _roll_out(context, progress, more, {}, first=len(groups)))
         groups = groups + more
-    kept = set(learning[: settings.batch.learning_groups])
+    kept = set(learning[:count])
     return groups, [dataclasses.replace(row, trained=row.group in kept) for row in rows]
 
 
@@ -324,7 +328,7 @@ def _learn_from(
     A group with an ungraded trajectory changes nothing: its k of K is not known.
     """
     settings, buffer = context.settings, progress.buffer
-    if settings.experience.replay == "none":
+    if settings.experience.replay == "none" or settings.join.source != "buffer":
         return []
     found: list[list[Trajectory]] = [[] for _ in groups]
     end = context.tokenizer.eos_token_id
@@ -340,7 +344,8 @@ def _learn_from(
             events.append(Event(question, "replayed", candidate.trajectory.id, bucket, bucket))
         known = result.size > 0 and not result.ungraded
         if known and (collect or (result.solved and settings.buffer.retire)):
-            events += buffer.observe(question, result.successes, result.size, size, fitting)
+            new = fitting if collect else ()
+            events += buffer.observe(question, result.successes, result.size, size, new)
     events += buffer.age(progress.step)
     rng = numpy_generator(settings.seed, "review", progress.step)
     return events + buffer.review(progress.step, size, rng)

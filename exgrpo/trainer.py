@@ -77,15 +77,17 @@ def train(
         if reference is not None:
             reference.load_state_dict(saved["reference"])
     recorder = Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START)
+    prompts = {each.id: tokenizer(each.text).input_ids for each in train_questions}
     with Grader(workers=1) as grader:
         context = RunContext(
             settings,
             {question.id: question for question in train_questions},
+            prompts,
             validation,
             Learner(model, optimiser, accelerator, reference),
             accelerator.unwrap_model(model),
             tokenizer,
-            outside_trajectories(settings, train_questions, tokenizer, pool_log),
+            outside_trajectories(settings, train_questions, prompts, tokenizer, pool_log),
             grader,
             recorder,
         )
@@ -113,7 +115,7 @@ def _loop(
         progress.step += 1
         metrics = train_step(context, progress, record_seconds)
         report(metrics)
-        if progress.step == training.reincarnate_after:
+        if progress.step == round((training.reincarnate_at or 0) * training.steps):
             _reincarnate(context, progress)
         if (
             progress.step % context.settings.evaluation.every == 0

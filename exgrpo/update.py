@@ -11,7 +11,7 @@ from torch.nn.utils import get_total_norm
 
 from exgrpo import objective
 from exgrpo.batch import Row
-from exgrpo.objective import Clip, Surrogate, TokenBatch
+from exgrpo.objective import Clip, Divisor, Surrogate, TokenBatch
 from exgrpo.policy import TokenScores, micro_batches, score_tokens
 from exgrpo.settings import RunSettings
 
@@ -78,8 +78,9 @@ def update_policy(
     skipped = 0
     trained = [row for row in rows if row.trained]
     groups = sorted({row.group for row in trained})
+    part_of = {group: index % settings.batch.updates for index, group in enumerate(groups)}
     parts = [
-        [row for row in trained if row.group in set(groups[part :: settings.batch.updates])]
+        [row for row in trained if part_of[row.group] == part]
         for part in range(settings.batch.updates)
     ]
     for chosen in [part for part in parts if part] * settings.batch.passes:
@@ -136,7 +137,10 @@ def _backward(
     seen: dict[str, RowUpdate],
 ) -> float:
     """Backward over a part of one update's rows; returns its loss and fills `seen` by row id."""
-    tokens = sum(len(row.sequence.response_ids) for row in rows)
+    tokens = _tokens(rows)
+    # RePO's J_on + J_off: each part is a mean of its own.
+    divided_by = part if settings.objective.baseline == "apart" else rows
+    divisor = Divisor(len(divided_by), _tokens(divided_by))
     penalised = objective.has_penalty(settings.objective)
     total = 0.0
     for batch, learns in _batches(part, settings.batch.micro_batch_tokens, penalised):
@@ -147,7 +151,7 @@ def _backward(
                 settings.rollout.temperature,
                 entropy_gradient=settings.objective.entropy_bonus > 0,
             )
-            inputs = token_batch(batch, scores, settings, len(rows), tokens, learner.reference)
+            inputs = token_batch(batch, scores, settings, divisor, learner.reference)
             result = objective.surrogate(inputs, settings.objective, clip)
             value = objective.loss(
                 result.value, inputs, scores.entropies, tokens, settings.objective
@@ -157,6 +161,10 @@ def _backward(
         total += value.item()
         seen.update(_per_row(batch, scores, result))
     return total
+
+
+def _tokens(rows: Sequence[Row]) -> int:
+    return sum(len(row.sequence.response_ids) for row in rows)
 
 
 def _batches(rows: list[Row], budget: int, penalised: bool) -> Iterator[tuple[list[Row], bool]]:
@@ -176,16 +184,15 @@ def token_batch(
     rows: Sequence[Row],
     scores: TokenScores,
     settings: RunSettings,
-    sequences: int,
-    tokens: int,
+    divisor: Divisor,
     reference: torch.nn.Module | None,
 ) -> TokenBatch:
-    """The flat inputs of the loss for rows and their scores; sequences, tokens: of the update."""
+    """The flat inputs of the loss for rows and their scores."""
     device, dtype = scores.logprobs.device, scores.logprobs.dtype
     lengths = [len(row.sequence.response_ids) for row in rows]
     recorded = settings.objective.denominator == "recorded"
     shares = objective.token_shares(
-        lengths, settings.objective, sequences, tokens, settings.rollout.max_new_tokens
+        lengths, settings.objective, divisor, settings.rollout.max_new_tokens
     )
 
     def spread(values: Sequence[float | bool], kind: torch.dtype = dtype) -> Tensor:

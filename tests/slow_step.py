@@ -69,7 +69,7 @@ def slow_updates(run: WatchedRun) -> Iterator[SlowUpdate]:
             update = next(remaining)
             model.load_state_dict(update.weights)
             if number == 0:
-                if reference and step - 1 == settings.training.reincarnate_after:
+                if reference and step - 1 == _reborn_after(settings):
                     reference.load_state_dict(update.weights)
                 for row in trained:
                     row["prompt_ids"] = prompts[row["question"]]
@@ -80,6 +80,11 @@ def slow_updates(run: WatchedRun) -> Iterator[SlowUpdate]:
                 step, chosen, advantages, clip, model, reference, update.gradient, settings
             )
     assert next(remaining, None) is None, "an update that the log does not tell of"
+
+
+def _reborn_after(settings: RunSettings) -> int | None:
+    share = settings.training.reincarnate_at
+    return None if share is None else round(share * settings.training.steps)
 
 
 def _clip(settings: RunSettings, rewards: list[float]) -> str:
@@ -156,8 +161,11 @@ def _slow_update(
                 advantage=advantages[row["trajectory"]],
                 replayed=replayed,
             )
+            # RePO: J_on and J_off are two means.
+            mean = [r for r in rows if objective.baseline == "joint" or r["replayed"] is replayed]
+            inside = sum(each["length"] for each in mean)
             share = token_share(
-                row["length"], len(rows), tokens, settings.rollout.max_new_tokens, objective
+                row["length"], len(mean), inside, settings.rollout.max_new_tokens, objective
             )
             part = parts[row["trajectory"]] = sequence_part(logged, share, clip, objective)
             summed = float(entropies.detach().sum())

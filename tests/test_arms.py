@@ -93,7 +93,7 @@ CHANGES: dict[str, tuple[str | None, dict[str, Any]]] = {
     "grpo": ("on_policy", {"objective.standardise": True, "objective.normaliser": "sequence"}),
     "dapo_sampling": (
         "on_policy",
-        {"batch.learning_groups": 32, "batch.max_rounds": 10, "objective.clip_high": 0.28},
+        {"batch.learning_groups": "all", "batch.max_rounds": 10, "objective.clip_high": 0.28},
     ),
     "repo_recent": (
         "grpo",
@@ -132,7 +132,7 @@ CHANGES: dict[str, tuple[str | None, dict[str, Any]]] = {
             "objective.clip_after_start": "all",
             "objective.kl_reference": 0.005,
             "objective.kl_previous": 0.005,
-            "training.reincarnate_after": 75,
+            "training.reincarnate_at": 0.5,
         },
     ),
     "luffy_expert": (

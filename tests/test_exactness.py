@@ -195,7 +195,7 @@ def test_the_ratio_is_1_while_the_policy_has_not_moved(
     arms: dict[str, RunSettings],
     tmp_path: Path,
 ) -> None:
-    settings = changed(arms["remix"], training={"dtype": dtype})
+    settings = changed(arms["remix"], training={"dtype": dtype, "reincarnate_at": None})
     run = watched_run(tmp_path, able_folder, settings, grader, 0.0)
     assert run.rows.filter("replayed").height > 10
     for column in ("ratio_min", "ratio_max"):

@@ -16,7 +16,15 @@ from reference import Logged, group_advantages, masked, sequence_part, token_sha
 
 from exgrpo import objective
 from exgrpo.batch import Outcome, learns
-from exgrpo.objective import TokenBatch, advantages, divergence, loss, surrogate, token_shares
+from exgrpo.objective import (
+    Divisor,
+    TokenBatch,
+    advantages,
+    divergence,
+    loss,
+    surrogate,
+    token_shares,
+)
 from exgrpo.settings import Objective, RunSettings
 
 NAN = math.nan
@@ -203,7 +211,7 @@ def test_normalisers() -> None:
     }
     for normaliser, shares in expected.items():
         rules = Objective(normaliser=normaliser)
-        assert token_shares([2, 6], rules, 2, 8, 10) == pytest.approx(shares)
+        assert token_shares([2, 6], rules, Divisor(2, 8), 10) == pytest.approx(shares)
         assert [token_share(n, 2, 8, 10, rules) for n in (2, 6)] == pytest.approx(shares)
 
 
@@ -250,7 +258,7 @@ def fast(rows: Trajectories, rules: Objective, clip: Any) -> tuple[torch.Tensor,
     now.requires_grad_()
     replayed = torch.tensor([stored for tokens, _, stored in rows for _ in tokens])
     fresh_or_current = ~replayed | (rules.denominator == "current")
-    shares = token_shares(lengths, rules, len(rows), sum(lengths), 7)
+    shares = token_shares(lengths, rules, Divisor(len(rows), sum(lengths)), 7)
     batch = TokenBatch(
         logprobs=now,
         behaviour_logprobs=torch.where(fresh_or_current, previous, recorded),

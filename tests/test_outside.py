@@ -17,9 +17,11 @@ from exgrpo.grading import Grader, grade
 from exgrpo.outside import expert_trajectories, outside_trajectories, pool_trajectories
 from exgrpo.policy import load_tokenizer
 from exgrpo.questions import Question
+from exgrpo.records import live_parts
 from exgrpo.settings import Buffer, Questions
 
 ASKED = questions.make_splits(Questions.model_validate(QUESTIONS))["train"]
+Prompts = dict[str, list[int]]
 
 
 @pytest.fixture
@@ -27,16 +29,23 @@ def tokenizer(able_folder: str) -> PreTrainedTokenizerBase:
     return load_tokenizer(able_folder)
 
 
+@pytest.fixture
+def prompts(tokenizer: PreTrainedTokenizerBase) -> Prompts:
+    return {question.id: tokenizer(question.text).input_ids for question in ASKED}
+
+
 # ---- the expert ----
 
 
-def test_the_built_in_expert_writes_the_exact_chain(tokenizer: PreTrainedTokenizerBase) -> None:
-    expert = expert_trajectories(ASKED, tokenizer, None)
+def test_the_built_in_expert_writes_the_exact_chain(
+    tokenizer: PreTrainedTokenizerBase, prompts: Prompts
+) -> None:
+    expert = expert_trajectories(ASKED, prompts, tokenizer, None)
     assert list(expert) == [question.id for question in ASKED]
     for question in ASKED:
         (answer,) = expert[question.id]
         assert answer.token_ids[-1] == tokenizer.eos_token_id
-        assert answer.prompt_ids == tokenizer(question.text).input_ids
+        assert answer.prompt_ids == prompts[question.id]
         text = tokenizer.decode(answer.token_ids, skip_special_tokens=True)
         assert grade(question.gold, text).correct
         assert chain.check(question.text, text).valid
@@ -44,14 +53,14 @@ def test_the_built_in_expert_writes_the_exact_chain(tokenizer: PreTrainedTokeniz
 
 
 def test_answers_from_a_file_belong_to_the_questions_they_name(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+    tokenizer: PreTrainedTokenizerBase, prompts: Prompts, tmp_path: Path
 ) -> None:
     file = tmp_path / "expert.jsonl"
     file.write_text(
         f'{{"question": "{ASKED[1].text} ", "response": "\\\\boxed{{4}}"}}\n'
         '{"question": "stranger", "response": "5"}\n'
     )
-    expert = expert_trajectories(ASKED, tokenizer, str(file))
+    expert = expert_trajectories(ASKED, prompts, tokenizer, str(file))
     assert list(expert) == [ASKED[1].id], "the others have none"
     text = tokenizer.decode(expert[ASKED[1].id][0].token_ids, skip_special_tokens=True)
     assert text == r"\boxed{4}"
@@ -72,14 +81,24 @@ def test_answers_from_a_file_belong_to_the_questions_they_name(
     ],
 )
 def test_a_file_of_answers_that_cannot_be_read(
-    content: bytes | None, message: str, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+    content: bytes | None,
+    message: str,
+    tokenizer: PreTrainedTokenizerBase,
+    prompts: Prompts,
+    tmp_path: Path,
 ) -> None:
     file = tmp_path / "expert.jsonl"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UserError, match=message) as error:
-        expert_trajectories(ASKED, tokenizer, str(file))
+        expert_trajectories(ASKED, prompts, tokenizer, str(file))
     assert str(file) in str(error.value)
+
+
+def check_no_buffer(run: WatchedRun) -> None:
+    """What is not the run's own needs no buffer: nothing is stored, and no question retires."""
+    assert "experience" not in {part.table for part in live_parts(run.folder / "log")}
+    assert (run.table("steps")["buffer_trajectories"] == 0).all()
 
 
 def test_an_expert_joins_every_fresh_group(
@@ -106,6 +125,7 @@ def test_an_expert_joins_every_fresh_group(
     assert probability.max() < 1
     assert (experts["behaviour_nll"] == 0).all()
     assert (experts["birth_step"] == 0).all()
+    check_no_buffer(run)
 
 
 # ---- the pool ----
@@ -115,13 +135,23 @@ def test_an_expert_joins_every_fresh_group(
 def earlier(
     tmp_path_factory: pytest.TempPathFactory, able_folder: str, grader: Grader
 ) -> WatchedRun:
-    return watched_run(tmp_path_factory.mktemp("earlier"), able_folder, little(), grader, 0.1)
+    """A run that replays itself: what it replayed was sampled before and counts once."""
+    of = little(
+        experience={"replay": "trajectory", "start": "at_once", "order": "random"},
+        buffer={"retire": False},
+        training={"steps": 6},
+    )
+    run = watched_run(tmp_path_factory.mktemp("earlier"), able_folder, of, grader, 0.1)
+    assert run.rows["replayed"].any()
+    return run
 
 
 def right_answers(run: WatchedRun, room: int = 1000) -> dict[str, list[dict[str, Any]]]:
     """Question -> its right finished answers, each spelling once, the newest `room` of them."""
     right: dict[str, list[dict[str, Any]]] = {}
-    for row in run.rows.filter(correct=True, finish="stop").iter_rows(named=True):
+    for row in run.rows.filter(~pl.col("replayed"), correct=True, finish="stop").iter_rows(
+        named=True
+    ):
         kept = right.setdefault(row["question"], [])
         if row["token_ids"] not in [each["token_ids"] for each in kept]:
             right[row["question"]] = [*kept, row][-room:]
@@ -130,10 +160,10 @@ def right_answers(run: WatchedRun, room: int = 1000) -> dict[str, list[dict[str,
 
 @pytest.mark.parametrize("room", [None, 2])
 def test_the_pool_is_every_right_answer_once_the_newest_where_room_is_short(
-    room: int | None, earlier: WatchedRun, tokenizer: PreTrainedTokenizerBase
+    room: int | None, earlier: WatchedRun, prompts: Prompts
 ) -> None:
     log = earlier.folder / "log"
-    pool = pool_trajectories(log, ASKED, tokenizer, Buffer(per_question=room))
+    pool = pool_trajectories(log, ASKED, prompts, Buffer(per_question=room))
     expected = right_answers(earlier, room or 1000)
     assert any(len(rows) > 2 for rows in right_answers(earlier).values())
     assert pool.keys() == expected.keys()
@@ -143,7 +173,7 @@ def test_the_pool_is_every_right_answer_once_the_newest_where_room_is_short(
             assert each.token_ids.tolist() == row["token_ids"]
             assert each.logprobs.tolist() == row["behaviour_logprobs"]
             assert each.birth_step == row["step"]
-            assert each.prompt_ids == tokenizer(question.text).input_ids
+            assert each.prompt_ids == prompts[question.id]
 
 
 def test_the_pool_joins_beside_the_group(
@@ -167,31 +197,32 @@ def test_the_pool_joins_beside_the_group(
         fresh = group.filter(~pl.col("replayed"))
         assert (group["group_successes"] == fresh["correct"].sum()).all()
     assert run.rows.filter("replayed").group_by(["step", "group"]).len()["len"].max() == 2
+    check_no_buffer(run)
 
 
 def test_only_questions_of_the_training_set_are_in_the_pool(
-    earlier: WatchedRun, tokenizer: PreTrainedTokenizerBase
+    earlier: WatchedRun, prompts: Prompts
 ) -> None:
-    pool = pool_trajectories(earlier.folder / "log", ASKED[:1], tokenizer, Buffer())
+    pool = pool_trajectories(earlier.folder / "log", ASKED[:1], prompts, Buffer())
     assert list(pool) == [ASKED[0].id]
     stranger = Question("9*9=", "1", 1, chain.SOURCE)
     with pytest.raises(UserError, match="no pool to replay from"):
-        pool_trajectories(earlier.folder / "log", [stranger], tokenizer, Buffer())
+        pool_trajectories(earlier.folder / "log", [stranger], {}, Buffer())
 
 
 def test_a_pool_without_its_log(
-    earlier: WatchedRun, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+    earlier: WatchedRun, tokenizer: PreTrainedTokenizerBase, prompts: Prompts, tmp_path: Path
 ) -> None:
     of = little(
         experience={"replay": "trajectory"},
         join={"source": "pool", "pool": "x", "visit": "fresh"},
     )
     with pytest.raises(UserError, match="no log of that run"):
-        outside_trajectories(of, ASKED, tokenizer, None)
+        outside_trajectories(of, ASKED, prompts, tokenizer, None)
     with pytest.raises(UserError, match="no rows of table"):
-        outside_trajectories(of, ASKED, tokenizer, tmp_path / "log")
+        outside_trajectories(of, ASKED, prompts, tokenizer, tmp_path / "log")
     log = shutil.copytree(earlier.folder / "log", tmp_path / "log")
     for part in (log / "tokens").iterdir():
         part.unlink()
     with pytest.raises(UserError, match="missing"):
-        outside_trajectories(of, ASKED, tokenizer, log)
+        outside_trajectories(of, ASKED, prompts, tokenizer, log)

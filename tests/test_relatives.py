@@ -37,13 +37,17 @@ def go(able_folder: str, grader: Grader, tmp_path: Path) -> Go:
 # ---- DAPO's dynamic sampling ----
 
 
-@pytest.mark.parametrize("difficulty", [None, "easy", "medium", "hard"])
+@pytest.mark.parametrize(
+    "wanted, difficulty",
+    [(2, None), (2, "easy"), (2, "medium"), (2, "hard"), ("all", None)],
+)
 def test_fresh_questions_are_asked_until_enough_groups_have_signal(
-    go: Go, difficulty: str | None
+    go: Go, wanted: int | str, difficulty: str | None
 ) -> None:
-    """Two groups of the difficulty a step, of at most three rounds of three questions."""
+    """So many groups of the difficulty a step, of at most three rounds of three questions."""
+    count = 3 if wanted == "all" else wanted
     run = go(
-        batch={"learning_groups": 2, "max_rounds": 3},
+        batch={"learning_groups": wanted, "max_rounds": 3},
         objective={"difficulty": difficulty},
         questions={"train": 16},
         training={"steps": 5},
@@ -56,9 +60,9 @@ def test_fresh_questions_are_asked_until_enough_groups_have_signal(
             for bucket, found in of_step.select("bucket", "difficulty").rows()
         ]
         rounds = [fits[:asked] for asked in (3, 6, 9)]
-        enough = next((seen for seen in rounds if sum(seen) >= 2), rounds[-1])
+        enough = next((seen for seen in rounds if sum(seen) >= count), rounds[-1])
         assert len(fits) == len(enough), "asked until there were enough, or for three rounds"
-        learning = [index for index, each in enumerate(fits) if each][:2]
+        learning = [index for index, each in enumerate(fits) if each][:count]
         trained = of_step.filter("trained")["group"].to_list()
         assert trained == learning
         assert step["updated_groups"] == len(learning)
@@ -197,7 +201,7 @@ def test_reincarnation_ends_replay_and_takes_the_policy_for_reference(go: Go) ->
         buffer={"store": "all", "duplicates": "kept", "retire": False},
         join={"count": 8},
         objective={"kl_reference": 0.05, "shaping": "none"},
-        training={"steps": 6, "reincarnate_after": 3},
+        training={"steps": 6, "reincarnate_at": 0.5},
     )
     replayed = run.rows.group_by("step").agg(pl.col("replayed").any()).sort("step")["replayed"]
     assert replayed[1:3].all()
@@ -215,7 +219,7 @@ def test_reincarnation_starts_the_optimiser_afresh(
         experience=REPLAY,
         objective={"kl_reference": 0.05},
         optimiser={"learning_rate": 1e-3},
-        training={"steps": 3, "checkpoint_every": 1, "reincarnate_after": 2},
+        training={"steps": 3, "checkpoint_every": 1, "reincarnate_at": 0.6},
     )
     saved: list[dict[str, Any]] = []
 
@@ -248,60 +252,54 @@ def test_a_whole_group_may_be_stored_trajectories(go: Go) -> None:
 
 # ---- resume ----
 
-# Arm -> what makes its state matter in a few steps, and the steps in which it is killed.
-RESUMED: dict[str, tuple[dict[str, dict[str, Any]], tuple[int, int]]] = {
-    "remix": ({"training": {"reincarnate_after": 3}}, (3, 5)),
-    "retired_review": ({"rollout": {"group_size": 3}, "buffer": {"review_share": 0.5}}, (3, 5)),
-    "exgrpo_released": (
-        {"questions": {"train": 40}, "rollout": {"group_size": 2}, "batch": {"questions": 6}},
-        (5, 9),
-    ),
-    "no_retirement": ({"buffer": {"capacity": 6, "per_question": 3}}, (3, 5)),
-    "exgrpo_max_age": ({"experience": {"start": 0.5, "latch": False}}, (3, 5)),
-    "dapo_sampling": ({}, (3, 5)),
-    "repo_variance": ({}, (3, 5)),
-    "arpo": ({"rollout": {"group_size": 3}}, (3, 5)),
-    "rlep": ({}, (3, 5)),
-}
+# Arm -> what makes its state matter in a few steps.
+RESUMED: dict[str, dict[str, dict[str, Any]]] = {
+    "remix": {"training": {"reincarnate_at": 0.5}},
+    "retired_review": {"rollout": {"group_size": 3}, "buffer": {"review_share": 0.5}},
+    "exgrpo_released": {
+        "questions": {"train": 40}, "rollout": {"group_size": 2}, "batch": {"questions": 10},
+    },
+    "no_retirement": {"buffer": {"capacity": 6, "per_question": 3}},
+    "exgrpo_max_age": {"experience": {"start": 0.5, "latch": False}},
+    "dapo_sampling": {},
+    "repo_variance": {},
+    "arpo": {"rollout": {"group_size": 3}},
+    "rlep": {},
+}  # fmt: skip
+STEPS, KILLED = 6, 5
 
 
 @pytest.mark.parametrize("arm", RESUMED)
 def test_a_resume_is_bit_equal_to_no_interruption(
     arm: str, able_folder: str, grader: Grader, tmp_path: Path
 ) -> None:
-    """With AdamW. A kill in a step leaves the folder as it is then: it is copied at that time."""
+    """With AdamW. A kill in step 5 leaves the folder as it is then: it is copied at that time."""
     (tmp_path / "config").mkdir()
-    sections, kills = RESUMED[arm]
-    steps = max(kills) + 2
-    of = changed(little_arms(tmp_path / "config")[arm], **sections)
+    of = changed(little_arms(tmp_path / "config")[arm], **RESUMED[arm])
     of = changed(
         of,
-        training={"steps": steps, "checkpoint_every": 2, "dtype": "float32"},
+        training={"steps": STEPS, "checkpoint_every": 2, "dtype": "float32"},
         optimiser={"learning_rate": 1e-3},
-        evaluation={"every": 3},
+        evaluation={"every": 3, "max_new_tokens": 20},
     )
     needed: dict[str, Any] = {}
     if of.join.pool:
         train(tmp_path / "pool", able_folder, little(training={"steps": 2}), grader)
         needed["pool_log"] = tmp_path / "pool" / "log"
-    whole = tmp_path / "whole"
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
 
     def kill(metrics: dict[str, Any]) -> None:
-        if metrics["step"] in kills:
-            shutil.copytree(whole, tmp_path / str(metrics["step"]))
+        if metrics["step"] == KILLED:
+            shutil.copytree(whole, killed)
 
     train(whole, able_folder, of, grader, kill, **needed)
     tables = {part.table for part in live_parts(whole / "log")} - {"vocabulary"}
     assert {"trajectories", "tokens", "steps", "evaluations"} <= tables
-    for step in kills:
-        killed = tmp_path / str(step)
-        seen: list[dict[str, Any]] = []
-        train(killed, able_folder, of, grader, seen.append, **needed)
-        assert [row["step"] for row in seen] == list(range(step, steps + 1))
-        for table in tables:
-            assert_frame_equal(read(killed, table), read(whole, table), check_exact=True)
-        for model in ("final", "best"):
-            left, right = (
-                load_file(folder / model / "model.safetensors") for folder in (killed, whole)
-            )
-            assert all(torch.equal(left[key], right[key]) for key in left)
+    seen: list[dict[str, Any]] = []
+    train(killed, able_folder, of, grader, seen.append, **needed)
+    assert [row["step"] for row in seen] == [5, 6]
+    for table in tables:
+        assert_frame_equal(read(killed, table), read(whole, table), check_exact=True)
+    for model in ("final", "best"):
+        left, right = (load_file(each / model / "model.safetensors") for each in (killed, whole))
+        assert all(torch.equal(left[key], right[key]) for key in left)

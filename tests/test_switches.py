@@ -164,6 +164,19 @@ def test_orders_without_a_metric(order: str, chosen_by: Callable[[str, str], Wat
         assert shuffled
 
 
+def test_buffer_share_bounds_what_a_step_draws(go: Go) -> None:
+    run = go(
+        questions={"train": 12},
+        batch={"questions": 6},
+        training={"steps": 8},
+        experience={**REPLAY, "share": 0.7, "buffer_share": 0.4},
+    )
+    steps = run.table("steps")
+    buffered = [0, *steps["buffer_questions"]][:-1]
+    assert steps["experiential_groups"].to_list() == [min(4, int(0.4 * n)) for n in buffered]
+    assert set(steps["experiential_groups"]) > {0, 1}
+
+
 def test_random_is_not_always_the_same_place(go: Go) -> None:
     run = go(training={"steps": 8}, buffer=KEPT, experience={**REPLAY, "order": "random"})
     chosen = run.table("candidates").filter("chosen")
@@ -213,7 +226,7 @@ def test_the_best_model_is_that_of_the_best_validation(
 ) -> None:
     """With a huge learning rate the policy only gets worse: the best is the one at the start."""
     of = little(
-        evaluation={"every": 1, "validation_samples": 8},
+        evaluation={"every": 1, "validation_samples": 8, "max_new_tokens": 20},
         questions={"validation": 4},
         training={"steps": 3},
     )

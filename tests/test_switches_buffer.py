@@ -178,12 +178,19 @@ def test_duplicates(go: Go, rule: str) -> None:
     assert (len(first) < right.height) is (rule != "kept")
 
 
-def test_store_all_keeps_failures_of_groups_that_fail_too(go: Go) -> None:
-    run = go(experience=REPLAY, buffer={"store": "all", "duplicates": "kept", "retire": False})
-    stored = events(run, "stored").join(run.rows, on="trajectory")
-    assert set(stored["correct"]) == {True, False}
-    sampled = run.rows.filter(~pl.col("replayed"), finish="stop")
-    assert stored.height == sampled.height
+def test_store_all_keeps_failures_and_what_was_cut_off(go: Go) -> None:
+    run = go(
+        rollout={"max_new_tokens": 8},
+        experience={**REPLAY, "order": "random"},
+        buffer={"store": "all", "duplicates": "kept", "retire": False},
+    )
+    sampled = run.rows.filter(~pl.col("replayed"))
+    assert sorted(events(run, "stored")["trajectory"]) == sorted(sampled["trajectory"])
+    finish = dict(sampled.select("trajectory", "finish").rows())
+    replayed = run.rows.filter("replayed")
+    assert replayed["finish"].to_list() == [finish[source] for source in replayed["source"]]
+    assert set(finish.values()) == {"stop", "length"}
+    assert set(sampled["correct"]) == {True, False}
 
 
 # ---- what goes ----
@@ -327,8 +334,10 @@ def test_retired_review_is_exactly_as_stated(go: Go) -> None:
             elif event == "returned":
                 assert (question in able, bucket) == (True, 2)
                 returned.append(question)
-                brought = log.filter(step=step, question=question, event="stored")["trajectory"]
-                assert brought.to_list()[-len(kept[question]) :] == kept[question]
+                brought = log.filter(step=step, question=question, event="stored")
+                brought = brought.tail(len(kept[question]))
+                assert brought["trajectory"].to_list() == kept[question]
+                assert (brought["bucket_after"] == 2).all(), "where the question now lies"
         due = round(0.5 * len(able)) if step % 3 == 0 else 0
         assert len(returned) == len(set(returned)) == due
         able -= set(returned)

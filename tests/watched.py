@@ -35,7 +35,7 @@ LITTLE: dict[str, Any] = {
     "batch": {"questions": 3, "micro_batch_tokens": 150},
     "training": {"steps": 4, "checkpoint_every": 100, "dtype": "float64", "keep_best": True},
     "optimiser": {"grad_skip": None},
-    "evaluation": {"every": 100, "validation_samples": 1, "max_new_tokens": 20},
+    "evaluation": {"every": 100, "validation_samples": 1, "max_new_tokens": 1},
 }
 # What counts in steps or groups of a long run, brought down to the little one.
 CAPS = {
@@ -43,7 +43,6 @@ CAPS = {
     ("batch", "max_rounds"): 3,
     ("buffer", "max_age"): 2,
     ("buffer", "review_every"): 2,
-    ("training", "reincarnate_after"): 3,
 }
 
 
@@ -76,11 +75,14 @@ def _capped(run: RunSettings) -> RunSettings:
     if run.join.when == "all_failed":
         values["training"]["steps"] = 10  # until a whole group fails that has succeeded before
     for (section, key), most in CAPS.items():
-        if values[section][key] is not None:
+        if isinstance(values[section][key], int):
             values[section][key] = min(values[section][key], most)
     if isinstance(values["experience"]["start"], float):
         values["experience"]["start"] = 0.0
-    values["experience"]["share"] = max(values["experience"]["share"], 0.34)  # one of three
+    for key, least in (("share", 0.34), ("buffer_share", 0.5)):  # one of three places, of two
+        values["experience"][key] = max(values["experience"][key], least)
+    if values["training"]["reincarnate_at"]:
+        values["training"]["reincarnate_at"] = 0.75
     if values["buffer"]["review_share"]:
         values["buffer"]["review_share"] = 1.0
     return RunSettings.model_validate(values)
