@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        return self.successes == 0
+        return self.successes == 0 < self.size
 
     @property
     def bucket(self) -> int | None:
         """k where there is something to learn from, else None."""
-        return None if self.solved or self.failed else self.successes
+        return self.successes if 0 < self.successes < self.size else None
 
     @property
     def difficulty(self) -> str | None:

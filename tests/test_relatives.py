@@ -1,7 +1,6 @@
 """The relatives' own parts in real trainings, and resume where an arm has state of its own."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,27 @@ import torch
 from polars.testing import assert_frame_equal
 from safetensors.torch import load_file
 from test_trainer import read
-from watched import WatchedRun, changed, little, little_arms, train, watched_run
+from watched import (
+    REPLAY,
+    Go,
+    changed,
+    little,
+    little_arms,
+    train,
+    trains_in,
+)
 
 from exgrpo import checkpoint
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy
 from exgrpo.records import live_parts
 
-REPLAY = {"replay": "trajectory", "start": "at_once"}
 RECORDED = {"count_replayed": False, "retire": False}
-Go = Callable[..., WatchedRun]
 
 
 @pytest.fixture
 def go(able_folder: str, grader: Grader, tmp_path: Path) -> Go:
-    """Train with these sections over the study in little."""
-
-    def trained(learning_rate: float = 0.05, **sections: dict[str, Any]) -> WatchedRun:
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        return watched_run(folder, able_folder, little(**sections), grader, learning_rate)
-
-    return trained
+    return trains_in(tmp_path, able_folder, grader)
 
 
 # ---- DAPO's dynamic sampling ----
@@ -257,7 +256,7 @@ RESUMED: dict[str, dict[str, dict[str, Any]]] = {
     "remix": {"training": {"reincarnate_at": 0.5}},
     "retired_review": {"rollout": {"group_size": 3}, "buffer": {"review_share": 0.5}},
     "exgrpo_released": {
-        "questions": {"train": 40}, "rollout": {"group_size": 2}, "batch": {"questions": 10},
+        "questions": {"train": 60}, "rollout": {"group_size": 2}, "batch": {"questions": 16},
     },
     "no_retirement": {"buffer": {"capacity": 6, "per_question": 3}},
     "exgrpo_max_age": {"experience": {"start": 0.5, "latch": False}},

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import torch
 from slow_step import distance, forward_alone, norm
-from watched import WatchedRun, little, watched_run
+from watched import REPLAY, Go, WatchedRun, little, trains_in, watched_run
 
 from exgrpo import questions
 from exgrpo.grading import Grader
@@ -17,19 +17,10 @@ from exgrpo.policy import load_policy
 from exgrpo.questions import Question
 from exgrpo.selection import METRICS
 
-REPLAY = {"replay": "trajectory", "start": "at_once"}
-Go = Callable[..., WatchedRun]
-
 
 @pytest.fixture
 def go(able_folder: str, grader: Grader, tmp_path: Path) -> Go:
-    """Train with these sections over the study in little."""
-
-    def trained(learning_rate: float = 0.05, **sections: dict[str, Any]) -> WatchedRun:
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        return watched_run(folder, able_folder, little(**sections), grader, learning_rate)
-
-    return trained
+    return trains_in(tmp_path, able_folder, grader)
 
 
 # ---- when replay starts ----
@@ -287,7 +278,7 @@ def test_o05_a_gold_that_cannot_be_read_pays_nothing_and_is_counted(
         return {**splits, "train": [dataclasses.replace(first, gold=gold), *rest]}
 
     monkeypatch.setattr(questions, "make_splits", with_a_bad_gold)
-    of = little(experience={"replay": "trajectory", "start": "at_once"})
+    of = little(experience=REPLAY)
     run = watched_run(tmp_path, able_folder, of, grader, 0.05)
     bad = with_a_bad_gold(of.questions)["train"][0].id
     rows = run.rows.filter(question=bad)
@@ -297,4 +288,8 @@ def test_o05_a_gold_that_cannot_be_read_pays_nothing_and_is_counted(
     assert (rows["group_size"] == 0).all()
     assert bad not in run.table("experience")["question"].to_list()
     counted = run.rows.group_by("step").agg(pl.col("correct").null_count()).sort("step")
-    assert run.table("steps")["ungraded"].to_list() == counted["correct"].to_list()
+    steps = run.table("steps")
+    assert steps["ungraded"].to_list() == counted["correct"].to_list()
+    failed = run.rows.filter(pl.col("question") != bad, group_successes=0)
+    for step in steps.iter_rows(named=True):
+        assert step["failed_groups"] == failed.filter(step=step["step"])["group"].n_unique()

@@ -1,28 +1,18 @@
 """What settings of the buffer and of the fresh stream do, each in a real training."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from watched import WatchedRun, little, watched_run
+from watched import REPLAY, Go, WatchedRun, trains_in
 
 from exgrpo.grading import Grader
-
-REPLAY = {"replay": "trajectory", "start": "at_once"}
-Go = Callable[..., WatchedRun]
 
 
 @pytest.fixture
 def go(able_folder: str, grader: Grader, tmp_path: Path) -> Go:
-    """Train with these sections over the study in little."""
-
-    def trained(learning_rate: float = 0.05, **sections: dict[str, Any]) -> WatchedRun:
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        return watched_run(folder, able_folder, little(**sections), grader, learning_rate)
-
-    return trained
+    return trains_in(tmp_path, able_folder, grader)
 
 
 def groups(run: WatchedRun) -> pl.DataFrame:

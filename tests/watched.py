@@ -37,6 +37,7 @@ LITTLE: dict[str, Any] = {
     "optimiser": {"grad_skip": None},
     "evaluation": {"every": 100, "validation_samples": 1, "max_new_tokens": 1},
 }
+REPLAY = {"replay": "trajectory", "start": "at_once"}
 # What counts in steps or groups of a long run, brought down to the little one.
 CAPS = {
     ("batch", "learning_groups"): 2,
@@ -175,3 +176,16 @@ def watched_run(
         for weights, gradients in watchers[0].updates
     ]
     return WatchedRun(settings, base, folder, updates)
+
+
+Go = Callable[..., WatchedRun]
+
+
+def trains_in(folder: Path, base: str, grader: Grader) -> Go:
+    """A function that trains with some sections over the study in little, each time anew."""
+
+    def go(learning_rate: float = 0.05, **sections: dict[str, Any]) -> WatchedRun:
+        own = folder / str(len(list(folder.iterdir())))
+        return watched_run(own, base, little(**sections), grader, learning_rate)
+
+    return go
