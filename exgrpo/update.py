@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
@@ -20,7 +21,8 @@ from exgrpo.settings import RunSettings
 class RowUpdate:
     """What the last update saw of one trajectory: log-probabilities then, ratios and weights.
 
-    ess: effective sample size of the token weights as a share of the tokens, 1 when all are equal.
+    ess: effective sample size of the tokens' ratios or weights as a share of the tokens, (sum w)^2 /
+    (n sum w^2), 1 when all are equal.
     """
 
     logprobs: list[float]
@@ -226,32 +228,30 @@ def _reference_logprobs(
 
 
 def _per_row(rows: Sequence[Row], scores: TokenScores, result: Surrogate) -> dict[str, RowUpdate]:
-    columns = (
-        scores.logprobs.detach(),
-        result.ratio,
-        result.weight,
-        result.clipped.float(),
+    lengths = np.array([len(row.sequence.response_ids) for row in rows])
+    starts = lengths.cumsum() - lengths
+    ratio, weight, clipped = (
+        each.double().cpu().numpy() for each in (result.ratio, result.weight, result.clipped)
     )
-    lengths = [len(row.sequence.response_ids) for row in rows]
-    updates = {}
-    for row, logprobs, ratio, weight, clipped in zip(
-        rows, *(column.cpu().split(lengths) for column in columns), strict=True
-    ):
-        updates[row.id] = RowUpdate(
-            logprobs=logprobs.tolist(),
-            ratio_mean=ratio.mean().item(),
-            ratio_min=ratio.min().item(),
-            ratio_max=ratio.max().item(),
-            ratio_ess=_effective_share(ratio),
-            weight_mean=weight.mean().item(),
-            weight_min=weight.min().item(),
-            weight_max=weight.max().item(),
-            weight_ess=_effective_share(weight),
-            clipped_share=clipped.mean().item(),
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, starts) / lengths
+
+    columns = {
+        "ratio_mean": mean(ratio),
+        "ratio_min": np.minimum.reduceat(ratio, starts),
+        "ratio_max": np.maximum.reduceat(ratio, starts),
+        "ratio_ess": mean(ratio) ** 2 / mean(ratio**2),
+        "weight_mean": mean(weight),
+        "weight_min": np.minimum.reduceat(weight, starts),
+        "weight_max": np.maximum.reduceat(weight, starts),
+        "weight_ess": mean(weight) ** 2 / mean(weight**2),
+        "clipped_share": mean(clipped),
+    }
+    logprobs = scores.logprobs.detach().cpu().split(lengths.tolist())
+    return {
+        row.id: RowUpdate(
+            now.tolist(), **{name: float(values[index]) for name, values in columns.items()}
         )
-    return updates
-
-
-def _effective_share(weights: Tensor) -> float:
-    """(sum w)^2 / (n sum w^2), in (0, 1]; NaN where all weights are 0 or one is infinite."""
-    return (weights.sum().square() / (len(weights) * weights.square().sum())).item()
+        for index, (row, now) in enumerate(zip(rows, logprobs, strict=True))
+    }
