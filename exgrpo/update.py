@@ -21,8 +21,8 @@ from exgrpo.settings import RunSettings
 class RowUpdate:
     """What the last update saw of one trajectory: log-probabilities then, ratios and weights.
 
-    ess: effective sample size of the tokens' ratios or weights as a share of the tokens, (sum w)^2 /
-    (n sum w^2), 1 when all are equal.
+    ess: effective sample size of the tokens' ratios or weights as a share of the tokens,
+    (sum w)^2 / (n sum w^2): 1 when all are equal.
     """
 
     logprobs: list[float]
