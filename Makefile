@@ -27,7 +27,7 @@ readme: $(STAMP)  ## put the results of a study and new pictures of the dashboar
 	@$(BIN)/python docs/screenshots.py
 
 test: $(STAMP)  ## run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile
 
 lint: $(STAMP)  ## check format, style and types
 	$(BIN)/python -m ruff format --check

@@ -18,7 +18,7 @@ with by_arm as (
         arm,
         count(distinct run) as runs,
         sum(select_seconds) as selecting,
-        sum(seconds) as seconds,
+        sum(steps.seconds) as seconds,
         sum(sampled_tokens) as tokens,
         count(*) filter (where replay_on) as steps_on
     from steps
