@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exgrpo.experience import Trajectory
+from exgrpo.experience import Trajectory, token_key
 from exgrpo.grading import Verdict
 from exgrpo.policy import TokenScores, TokenSequence
 from exgrpo.questions import Question
@@ -194,7 +194,7 @@ def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
     token_ids = np.array([*row.sequence.response_ids, *[end_id] * ended], dtype=np.int32)
     match rules.duplicates:
         case "token_ids":
-            key = hashlib.sha256(token_ids.tobytes()).hexdigest()
+            key = token_key(token_ids)
         case "text":
             key = hashlib.sha256(row.response.encode()).hexdigest()
         case "kept":

@@ -6,6 +6,7 @@ the policy that sampled them. What the paper leaves open is a setting: `exgrpo.s
 Which question is drawn and which trajectory is replayed: `exgrpo.selection`.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,11 @@ class Trajectory:
     @property
     def sequence(self) -> TokenSequence:
         return TokenSequence(self.prompt_ids, self.token_ids.tolist())
+
+
+def token_key(token_ids: np.ndarray) -> str:
+    """Equal for responses of the same tokens."""
+    return hashlib.sha256(token_ids.tobytes()).hexdigest()
 
 
 @dataclass(frozen=True)

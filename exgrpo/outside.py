@@ -1,6 +1,5 @@
 """Trajectories that are not the run's own: an expert's answers, an earlier run's right answers."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from exgrpo import chain
 from exgrpo.errors import UserError
-from exgrpo.experience import ReplayBuffer, Trajectory
+from exgrpo.experience import ReplayBuffer, Trajectory, token_key
 from exgrpo.questions import Question, question_id
 from exgrpo.records import check_part, live_parts
 from exgrpo.settings import Buffer, RunSettings
@@ -36,7 +35,7 @@ def outside_trajectories(
         case "pool":
             if pool_log is None:
                 raise UserError("settings.join.pool: no log of that run was given.")
-            return pool_trajectories(pool_log, questions, prompts, settings.buffer)
+            return pool_trajectories(pool_log, questions, prompts, settings.buffer.per_question)
         case "buffer":
             return {}
 
@@ -101,11 +100,14 @@ def _read_answers(path: Path) -> dict[str, str]:
 
 
 def pool_trajectories(
-    log: Path, questions: Sequence[Question], prompts: Mapping[str, list[int]], rules: Buffer
+    log: Path,
+    questions: Sequence[Question],
+    prompts: Mapping[str, list[int]],
+    per_question: int | None,
 ) -> Outside:
     """The right answers in a finished run's log (RLEP), once each, with their log-probabilities.
 
-    `buffer.per_question` keeps the newest so many of each question.
+    per_question: keep the newest so many of each question; None: all.
     """
     right = pl.col("correct") & ~pl.col("replayed") & (pl.col("finish") == "stop")
     rows = (
@@ -119,7 +121,7 @@ def pool_trajectories(
         .sort("step", "group", "slot")
         .collect()
     )
-    pool = ReplayBuffer(rules)
+    pool = ReplayBuffer(Buffer(per_question=per_question))
     for row in rows.iter_rows(named=True):
         token_ids = np.array(row["token_ids"], dtype=np.int32)
         found = Trajectory(
@@ -131,7 +133,7 @@ def pool_trajectories(
             birth_step=row["step"],
             birth_entropy=row["mean_entropy"],
             correct=True,
-            key=hashlib.sha256(token_ids.tobytes()).hexdigest(),
+            key=token_key(token_ids),
         )
         pool.add(row["question"], [found])
     if not pool.stored:

@@ -6,7 +6,7 @@ relative of the method is named where a value is its. Files and arms: `exgrpo.st
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -101,13 +101,15 @@ class Buffer(Section):
     on_failure: Literal["stays", "moves_to_1", "leaves"] = "stays"
     retire: bool = True  # [paper] a question with k = K leaves the buffer for good
     # [ours] retired questions stay in the fresh stream; leave it at once; or, as in [code], at the
-    # next epoch and only while more than a batch + 20 questions would be left
+    # next epoch; they leave only while more than a batch + 20 questions would be left
     retired_fresh: Literal["stay", "leave_at_once", "leave_next_epoch"] = "stay"
     review_share: float = Field(0.0, ge=0, le=1)  # [paper] Table 7: 0.1 of the retired return ..
     review_every: int = Field(25, ge=1)  # [paper] .. every 25 steps, into bucket K - 1 [ours]
 
     @model_validator(mode="after")
-    def _oldest_is_known(self) -> "Buffer":
+    def _review_has_what_it_needs(self) -> "Buffer":
+        if self.review_share and not self.retire:
+            raise ValueError("review_share brings back retired questions: set retire to true")
         if self.review_share and (self.capacity or self.max_age):
             raise ValueError(
                 "review_share brings back old trajectories, capacity and max_age drop them: "
@@ -125,7 +127,7 @@ class Experience(Section):
     buffer_share: float = Field(1.0, gt=0, le=1)
     # [paper] delayed start: replay is on after the first batch with pass@1 above this, or at once,
     # as the paper does for Llama, or never
-    start: Literal["at_once", "never"] | float = Field(0.35)
+    start: Literal["at_once", "never"] | Annotated[float, Field(ge=0, le=1)] = 0.35
     latch: bool = True  # [code] once started, always on; False: the batch before decides each time
     # bucket weights: [paper] gaussian; [code] also linear k/K and its square root; [ours] uniform
     # over buckets; `questions`: every question alike, the paper's "w/o question selection"
@@ -140,12 +142,6 @@ class Experience(Section):
     metric: Literal[
         "mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released"
     ] = "mean_entropy"
-
-    @model_validator(mode="after")
-    def _start_is_a_share(self) -> "Experience":
-        if isinstance(self.start, float) and not 0 <= self.start <= 1:
-            raise ValueError("`start` is `at_once`, `never`, or a pass@1 between 0 and 1")
-        return self
 
 
 class Join(Section):
@@ -203,9 +199,8 @@ class Optimiser(Section):
 class Training(Section):
     steps: int = Field(150, ge=1)  # [ours] at step 60 of the probe no arm could be told apart
     checkpoint_every: int = Field(10, ge=1)  # [ours] also when the log is flushed
-    dtype: Literal["float32", "float64"] = (
-        "float32"  # [ours] of weights; float64 to check exactness
-    )
+    # [ours] of weights and what is computed with them; float64 to check exactness
+    dtype: Literal["float32", "float64"] = "float32"
     keep_best: bool = False  # [code] keep the model of the best validation, too, in `best/`
     # [paper] continual training: an arm of the same study, from whose best model of the same seed
     # this one starts; the study's base model is still what it is compared with
@@ -213,6 +208,20 @@ class Training(Section):
     # ReMix: after this share of the steps the policy becomes the reference of the KL, the optimiser
     # starts afresh, and nothing is replayed any more. None: never
     reincarnate_at: float | None = Field(None, gt=0, lt=1)
+
+    @property
+    def last_life(self) -> int | None:
+        """The step after which ReMix reincarnates the policy."""
+        return None if self.reincarnate_at is None else round(self.reincarnate_at * self.steps)
+
+    @model_validator(mode="after")
+    def _reincarnates_between_two_steps(self) -> "Training":
+        if self.last_life is not None and not 0 < self.last_life < self.steps:
+            raise ValueError(
+                f"reincarnate_at {self.reincarnate_at} of {self.steps} steps is step "
+                f"{self.last_life}: choose a share that falls between two steps"
+            )
+        return self
 
 
 class Evaluation(Section):
@@ -273,8 +282,19 @@ class RunSettings(Section):
                 f"join.source {join.source!r} has no buckets to draw questions from: "
                 "set join.visit to `fresh`"
             )
-        if (join.source == "pool") != (join.pool is not None):
-            raise ValueError("join.source `pool` and join.pool go together: name the arm")
+        if join.source == "pool" and join.pool is None:
+            raise ValueError("join.source `pool` takes the answers of an arm: name it in join.pool")
+        for source, given in (("pool", join.pool), ("expert", join.expert)):
+            if given is not None and join.source != source:
+                raise ValueError(
+                    f"join.{source} {given!r} is not used: set join.source to {source!r} or "
+                    "remove it"
+                )
+        if replay != "trajectory" and (join.source != "buffer" or join.when == "all_failed"):
+            raise ValueError(
+                f"with experience.replay {replay!r} nothing joins a group: set it to `trajectory`, "
+                "or join.source to `buffer` and join.when to `always`"
+            )
         if join.when == "all_failed" and (join.place == "beside" or self.buffer.count_replayed):
             raise ValueError(
                 "join.when `all_failed` puts a stored success in place of one of K failures: "

@@ -72,8 +72,6 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     clock = step_records.Clock()
     experience = settings.experience
     replay_on = progress.started and experience.replay != "none" and not progress.reincarnated
-    # ExGRPO takes the clip off every token once the start threshold has been passed.
-    before, after = settings.objective.clip_before_start, settings.objective.clip_after_start
 
     draws = _draw_experience(context, progress) if replay_on else []
     groups, scores = _compose(context, progress, draws, replay_on)
@@ -95,7 +93,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     if settings.objective.difficulty:  # Masked GRPO (section 3.2): the others' loss is zero
         advantages[[not learns(result, settings) for result in results]] = 0.0
     rows = with_advantages(rows, advantages)
-    update = update_policy(rows, settings, after if progress.started else before, context.learner)
+    update = update_policy(rows, settings, _clip(settings, progress), context.learner)
     clock.lap("update")
 
     collect = replay_on or (experience.replay != "none" and settings.buffer.collect_before_start)
@@ -110,19 +108,30 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     return metrics
 
 
+def _clip(settings: RunSettings, progress: Progress) -> objective.Clip:
+    """ExGRPO takes the clip off every token once the start threshold has been passed."""
+    rules = settings.objective
+    return rules.clip_after_start if progress.started else rules.clip_before_start
+
+
 def _draw_experience(context: RunContext, progress: Progress) -> list[Draw]:
     """Algorithms 1 and 2: min(|E|, floor(rho * B)) questions from the buffer, by their buckets."""
     settings = context.settings
     if settings.join.visit == "fresh":
         return []
     buckets, experience = progress.buffer.buckets, settings.experience
-    room = int(experience.share * settings.batch.questions)
+    room = _share_of(settings.batch.questions, experience.share)
     return draw_questions(
         buckets,
-        min(room, int(experience.buffer_share * len(buckets))),
+        min(room, _share_of(len(buckets), experience.buffer_share)),
         bucket_weights(settings.rollout.group_size, experience),
         numpy_generator(settings.seed, "draw", progress.step),
     )
+
+
+def _share_of(count: int, share: float) -> int:
+    """floor(share * count); 0.29 of 100 is 29, though the product is a hair less."""
+    return int(share * count + 1e-9)
 
 
 def _compose(

@@ -115,7 +115,7 @@ def _loop(
         progress.step += 1
         metrics = train_step(context, progress, record_seconds)
         report(metrics)
-        if progress.step == round((training.reincarnate_at or 0) * training.steps):
+        if progress.step == training.last_life:
             _reincarnate(context, progress)
         if (
             progress.step % context.settings.evaluation.every == 0

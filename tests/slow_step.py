@@ -69,7 +69,7 @@ def slow_updates(run: WatchedRun) -> Iterator[SlowUpdate]:
             update = next(remaining)
             model.load_state_dict(update.weights)
             if number == 0:
-                if reference and step - 1 == _reborn_after(settings):
+                if reference and step - 1 == settings.training.last_life:
                     reference.load_state_dict(update.weights)
                 for row in trained:
                     row["prompt_ids"] = prompts[row["question"]]
@@ -80,11 +80,6 @@ def slow_updates(run: WatchedRun) -> Iterator[SlowUpdate]:
                 step, chosen, advantages, clip, model, reference, update.gradient, settings
             )
     assert next(remaining, None) is None, "an update that the log does not tell of"
-
-
-def _reborn_after(settings: RunSettings) -> int | None:
-    share = settings.training.reincarnate_at
-    return None if share is None else round(share * settings.training.steps)
 
 
 def _clip(settings: RunSettings, rewards: list[float]) -> str:

@@ -18,7 +18,7 @@ from exgrpo.outside import expert_trajectories, outside_trajectories, pool_traje
 from exgrpo.policy import load_tokenizer
 from exgrpo.questions import Question
 from exgrpo.records import live_parts
-from exgrpo.settings import Buffer, Questions
+from exgrpo.settings import Questions
 
 ASKED = questions.make_splits(Questions.model_validate(QUESTIONS))["train"]
 Prompts = dict[str, list[int]]
@@ -163,7 +163,7 @@ def test_the_pool_is_every_right_answer_once_the_newest_where_room_is_short(
     room: int | None, earlier: WatchedRun, prompts: Prompts
 ) -> None:
     log = earlier.folder / "log"
-    pool = pool_trajectories(log, ASKED, prompts, Buffer(per_question=room))
+    pool = pool_trajectories(log, ASKED, prompts, room)
     expected = right_answers(earlier, room or 1000)
     assert any(len(rows) > 2 for rows in right_answers(earlier).values())
     assert pool.keys() == expected.keys()
@@ -203,11 +203,11 @@ def test_the_pool_joins_beside_the_group(
 def test_only_questions_of_the_training_set_are_in_the_pool(
     earlier: WatchedRun, prompts: Prompts
 ) -> None:
-    pool = pool_trajectories(earlier.folder / "log", ASKED[:1], prompts, Buffer())
+    pool = pool_trajectories(earlier.folder / "log", ASKED[:1], prompts, None)
     assert list(pool) == [ASKED[0].id]
     stranger = Question("9*9=", "1", 1, chain.SOURCE)
     with pytest.raises(UserError, match="no pool to replay from"):
-        pool_trajectories(earlier.folder / "log", [stranger], {}, Buffer())
+        pool_trajectories(earlier.folder / "log", [stranger], {}, None)
 
 
 def test_a_pool_without_its_log(

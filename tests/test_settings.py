@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from exgrpo.errors import UserError
 from exgrpo.settings import RunSettings
@@ -45,7 +46,7 @@ ARM = {"title": "a"}
         ({}, {"settings": {"experience": {"start": "later"}}},
          ["arms/a.yaml", "`settings.experience.start`", "'at_once'", "'later'"]),
         ({}, {"settings": {"join": {"source": "pool", "visit": "fresh"}}},
-         ["arms/a.yaml: settings: join.source `pool` and join.pool go together"]),
+         ["arms/a.yaml: settings: join.source `pool` takes the answers of an arm"]),
         ({"arms": ["b"]}, {}, ["studies/s.yaml", "unknown arm 'b'", "Known: a"]),
         ({"arms": ["a", "a"]}, {}, ["studies/s.yaml", "listed twice"]),
         ({"seeds": []}, {}, ["studies/s.yaml", "`seeds`", "at least 1"]),
@@ -143,7 +144,10 @@ def test_companions_are_other_studies_without_any(
 CONTINUED = {"title": "b", "settings": {"training": {"start_from": "a"}}}
 POOLED = {
     "title": "c",
-    "settings": {"join": {"source": "pool", "pool": "b", "visit": "fresh"}},
+    "settings": {
+        "experience": {"replay": "trajectory"},
+        "join": {"source": "pool", "pool": "b", "visit": "fresh"},
+    },
 }
 KEPT = {"settings": {"training": {"keep_best": True}}}
 
@@ -239,3 +243,37 @@ def test_the_default_study_is_what_the_issue_asks_for() -> None:
 def test_every_shipped_arm_loads() -> None:
     for path in (SHIPPED / "arms").glob("*.yaml"):
         assert yaml.safe_load(path.read_text())["title"]
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"experience": {"start": 1.5}}, "less than or equal to 1"),
+        ({"training": {"steps": 10, "reincarnate_at": 0.01}}, "is step 0"),
+        ({"training": {"steps": 10, "reincarnate_at": 0.99}}, "is step 10"),
+        ({"buffer": {"review_share": 0.1, "retire": False}}, "set retire to true"),
+        ({"buffer": {"review_share": 0.1, "max_age": 5}}, "set one or the other"),
+        ({"join": {"source": "pool", "visit": "fresh"}}, "name it in join.pool"),
+        ({"join": {"pool": "on_policy"}}, "set join.source to 'pool' or remove it"),
+        ({"join": {"expert": "file.jsonl"}}, "set join.source to 'expert' or remove it"),
+        ({"join": {"source": "expert"}}, "set join.visit to `fresh`"),
+        ({"join": {"count": 9}}, "more places than a group has"),
+        ({"join": {"place": "beside"}}, "buffer.count_replayed to false"),
+        ({"join": {"when": "all_failed", "visit": "fresh"}}, "buffer.count_replayed to false"),
+        ({"experience": {"share": 1.0}, "join": {"count": 8}}, "nothing new is sampled"),
+        ({"batch": {"learning_groups": 4}}, "set one or the other"),
+        ({"experience": {"replay": "question"}, "join": {"source": "expert", "visit": "fresh"}},
+         "nothing joins a group"),
+    ],
+)  # fmt: skip
+def test_settings_that_contradict_each_other_are_refused(
+    sections: dict[str, dict[str, object]], message: str
+) -> None:
+    """An option that would be ignored, or a run that could not go on, ends before it starts."""
+    values: dict[str, object] = {"experience": {"replay": "trajectory"}}
+    values |= {
+        name: {**({"replay": "trajectory"} if name == "experience" else {}), **section}
+        for name, section in sections.items()
+    }
+    with pytest.raises(ValidationError, match=message):
+        RunSettings.model_validate({"study": "s", "arm": "a", "seed": 0, **values})

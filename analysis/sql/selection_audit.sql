@@ -2,7 +2,7 @@
 -- grain: an arm of the study that replays trajectories
 -- param study: the study
 -- column arm: arm
--- column draws: questions drawn for which more than one trajectory was stored
+-- column draws: visits of a question with more than one stored trajectory
 -- column candidates: stored trajectories of such a question, mean
 -- column chance: how often a random choice takes the one of lowest mean entropy [share]
 -- column released: how often the released code's metric does, LUFFY#57 [share]
