@@ -268,9 +268,21 @@ def _parse(model: type[T], value: Any, path: Path, prefix: str = "") -> T:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise UserError(
-            "\n".join(_explain(model, item, path, prefix) for item in error.errors())
-        ) from error
+        lines = [_explain(model, item, path, prefix) for item in _one_a_key(model, error.errors())]
+        raise UserError("\n".join(lines)) from error
+
+
+def _one_a_key(model: type[BaseModel], items: Iterable[Any]) -> list[dict[str, Any]]:
+    """The errors, with one message where a value fits no branch of a union."""
+    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for item in items:
+        keys = tuple(_keys(model, item["loc"])[0])
+        place = item["loc"] if item["type"] == "extra_forbidden" or not keys else keys
+        if place in merged:
+            also = item["msg"].removeprefix("Input should be ")
+            item = {**item, "msg": f"{merged[place]['msg']}, or {also}"}
+        merged[place] = item
+    return list(merged.values())
 
 
 def _explain(model: type[BaseModel], item: Any, path: Path, prefix: str) -> str:

@@ -156,7 +156,7 @@ def all_rules(draw: st.DrawFn) -> Buffer:
         per_question=draw(small()),
         max_age=None if reviewed else draw(small()),
         on_failure=draw(st.sampled_from(("stays", "moves_to_1", "leaves"))),
-        retire=draw(st.booleans()),
+        retire=reviewed or draw(st.booleans()),
         review_share=draw(st.sampled_from((0.3, 1.0))) if reviewed else 0.0,
         review_every=draw(st.integers(1, 4)),
     )

@@ -70,7 +70,12 @@ MISTAKES = {
         [SMOKE, "`settings.evaluation.test_sample`", "value 2", "mean 'test_samples'?"],
     ),
     "type": (SMOKE, "steps: 6,", "steps: six,", [SMOKE, "`settings.training.steps`", "'six'"]),
-    "range": (SMOKE, "start: 0.0", "start: 2.5", [SMOKE, "`settings.experience`", "`start` is"]),
+    "range": (
+        SMOKE,
+        "start: 0.0",
+        "start: 2.5",
+        [SMOKE, "`settings.experience.start`", "'at_once' or 'never', or less than", "found 2.5"],
+    ),
     "yaml": (SMOKE, "seeds: [0]", "seeds: [0", [SMOKE, "no valid YAML", "line"]),
     "arm key": (
         "config/arms/exgrpo.yaml",
