@@ -6,14 +6,12 @@ equation 4; Dr.GRPO's group mean without standard deviation and constant-length 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from exgrpo.settings import Objective
+from exgrpo.settings import Clip, Objective
 
-Clip = Literal["none", "fresh", "all"]
 STD_FLOOR = 1e-6  # [verl] added to a group's standard deviation
 
 

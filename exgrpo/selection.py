@@ -5,15 +5,16 @@ Paper section 4.1, Algorithm 1 lines 8 to 11 and Algorithm 2.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from exgrpo.buckets import Buckets
 from exgrpo.experience import Trajectory
-from exgrpo.settings import Experience
+from exgrpo.settings import Experience, Metric
 
 RELEASED_CHUNK = 8  # [code] sequences a forward when trajectories are scored
-METRICS = ("mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released")
+METRICS: tuple[str, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True)

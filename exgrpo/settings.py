@@ -10,6 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
+Metric = Literal["mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released"]
+Clip = Literal["none", "fresh", "all"]
+
 
 class Section(BaseModel):
     """A group of settings. Unknown keys are errors; values are not changed after loading."""
@@ -139,9 +142,7 @@ class Experience(Section):
     order: Literal["lowest", "highest", "random", "recent", "reward", "variance"] = "lowest"
     # [paper] under the policy now: mean full-vocabulary token entropy; Algorithm 1 prints the NLL;
     # [code] `released`: the average over the wrong positions (facts 1.6); the others are [ours]
-    metric: Literal[
-        "mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released"
-    ] = "mean_entropy"
+    metric: Metric = "mean_entropy"
 
 
 class Join(Section):
@@ -176,8 +177,8 @@ class Objective(Section):
     beta: float = Field(0.1, gt=0)  # [paper]
     constant: float = Field(0.083, gt=0)  # [ours] what f gives a replayed token at ratio 1
     # PPO clip on no, fresh, or all tokens. [code] baseline: fresh; ExGRPO: none after the start
-    clip_before_start: Literal["none", "fresh", "all"] = "fresh"
-    clip_after_start: Literal["none", "fresh", "all"] = "fresh"
+    clip_before_start: Clip = "fresh"
+    clip_after_start: Clip = "fresh"
     clip_low: float = Field(0.2, gt=0, le=1)  # [code] the ratio's lower bound is 1 - clip_low
     clip_high: float = Field(0.2, gt=0)  # [code] 0.2; DAPO's clip-higher 0.28
     # each token's share: constant: 1 / (sequences * max_new_tokens), Dr.GRPO; constant_sum: the

@@ -41,7 +41,7 @@ from exgrpo.selection import (
     rank_candidates,
     released_metric,
 )
-from exgrpo.settings import RunSettings
+from exgrpo.settings import Clip, RunSettings
 from exgrpo.stream import take
 from exgrpo.update import Learner, update_policy
 
@@ -108,7 +108,7 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
     return metrics
 
 
-def _clip(settings: RunSettings, progress: Progress) -> objective.Clip:
+def _clip(settings: RunSettings, progress: Progress) -> Clip:
     """ExGRPO takes the clip off every token once the start threshold has been passed."""
     rules = settings.objective
     return rules.clip_after_start if progress.started else rules.clip_before_start
@@ -241,16 +241,28 @@ def _roll_out(
     )
     rows = []
     for index, (group, sampled) in enumerate(zip(groups, rollouts, strict=True), start=first):
-        for slot, candidate in enumerate(group.candidates[: group.replays]):
-            chosen = candidate.trajectory
-            rows.append(
-                replayed_row(settings.run, step, index, slot, group, chosen, scores[chosen.id])
-            )
+        rows += _replayed_rows(settings.run, step, index, group, scores)
         rows += [
             fresh_row(settings.run, step, index, slot, group, rollout)
             for slot, rollout in enumerate(sampled, start=group.replays)
         ]
     return rows
+
+
+def _replayed_rows(
+    run: str,
+    step: int,
+    index: int,
+    group: Group,
+    scores: Mapping[str, TokenScores],
+    first_slot: int = 0,
+) -> list[Row]:
+    """The rows of the stored trajectories that join group number `index`."""
+    chosen = [candidate.trajectory for candidate in group.candidates[: group.replays]]
+    return [
+        replayed_row(run, step, index, slot, group, each, scores[each.id])
+        for slot, each in enumerate(chosen, start=first_slot)
+    ]
 
 
 def _grade(context: RunContext, rows: Sequence[Row]) -> list[Row]:
@@ -308,17 +320,9 @@ def _join_failed(
         for row in rows
     ]
     added = [
-        replayed_row(
-            settings.run,
-            progress.step,
-            index,
-            size + place,
-            group,
-            candidate.trajectory,
-            scores[candidate.trajectory.id],
-        )
+        row
         for index, group in enumerate(joined)
-        for place, candidate in enumerate(group.candidates[: group.replays])
+        for row in _replayed_rows(settings.run, progress.step, index, group, scores, size)
     ]
     return joined, rows + _grade(context, added)
 

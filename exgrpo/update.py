@@ -12,9 +12,9 @@ from torch.nn.utils import get_total_norm
 
 from exgrpo import objective
 from exgrpo.batch import Row
-from exgrpo.objective import Clip, Divisor, Surrogate, TokenBatch
+from exgrpo.objective import Divisor, Surrogate, TokenBatch
 from exgrpo.policy import TokenScores, micro_batches, score_tokens
-from exgrpo.settings import RunSettings
+from exgrpo.settings import Clip, RunSettings
 
 
 @dataclass(frozen=True)
