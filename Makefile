@@ -1,19 +1,27 @@
 # Each target does all of its own set-up: a virtual environment in .venv with the pinned versions.
 STUDY ?= tiny
 CORES ?= 2
+THREADS ?= 1
 
 BIN := .venv/bin
 # The stamp is written last and named after what it was made from, so that a half-made, outdated or
 # moved environment is made good by the next call and a good one costs nothing.
 STAMP := .venv/installed-$(shell { cat pyproject.toml constraints.txt; pwd; } | cksum | cut -d ' ' -f 1)
 
+# What the benchmarks are measured against would change .venv, so it has an environment of its own.
+PEERS := .venv-benchmarks
+PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
+	$(wildcard benchmarks/constraints.txt); pwd; } | cksum | cut -d ' ' -f 1)
+BENCHMARKS := trl_step rollout update trajectory_log memory
+
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app readme test lint clean clean-results setup
+.PHONY: help reproduce app readme benchmarks test lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "STUDY=<name> picks a file of config/studies (now $(STUDY)); CORES=<n> the jobs side by side."
+	@echo "THREADS=<n> is for benchmarks: those of torch (now $(THREADS))."
 	@echo "FINISHED=1 trains nothing: reproduce then reports on the runs that are trained already."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
@@ -25,6 +33,17 @@ app: $(STAMP)  ## open the dashboard in the browser
 readme: $(STAMP)  ## put the results of a study and new pictures of the dashboard into the README
 	@$(BIN)/exgrpo readme --study $(STUDY)
 	@$(BIN)/python docs/screenshots.py
+
+benchmarks: $(PEERS_STAMP)  ## speed and memory against what people would otherwise use
+	@for each in $(BENCHMARKS); do \
+		echo; echo "== $$each.py"; \
+		OMP_NUM_THREADS=$(THREADS) $(PEERS)/bin/python benchmarks/$$each.py \
+			--threads $(THREADS) || exit 1; \
+	done
+	@echo; echo "== buffer.py"; OMP_NUM_THREADS=$(THREADS) $(PEERS)/bin/python benchmarks/buffer.py
+	@if [ -e results/workbench.duckdb ]; then \
+		echo; echo "== selection.py"; $(PEERS)/bin/python benchmarks/selection.py $(STUDY); \
+	fi
 
 test: $(STAMP)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile
@@ -38,7 +57,7 @@ setup: $(STAMP)  ## only make the environment
 
 clean:  ## remove caches; keeps .venv and results
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build
-	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +
+	find . -path './.venv*' -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 clean-results:  ## remove all results, trained models too
 	rm -rf results .snakemake
@@ -61,4 +80,12 @@ $(STAMP):
 	@rm -f .venv/installed-*
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt -e '.[dev,static]'
+	@touch $@
+
+$(PEERS_STAMP): $(STAMP)
+	@rm -f $(PEERS)/installed-*
+	@echo "Making $(PEERS); the first time takes two minutes."
+	@$(BIN)/python -m venv --clear $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -c benchmarks/constraints.txt -e '.[benchmarks]'
 	@touch $@

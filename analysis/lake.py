@@ -26,7 +26,7 @@ ROW_GROUP = 8192  # rows; larger groups make a page of texts or one trajectory's
 
 @dataclass(frozen=True)
 class LakeFile:
-    """One table of one entry; `path` is relative to the lake."""
+    """One table of one entry; `path` is relative to the lake (absolute where it lies elsewhere)."""
 
     path: str
     rows: int

@@ -21,6 +21,7 @@ st.html(STYLE)
 screen = st.navigation(
     [
         st.Page("screens/overview.py", title="Overview", icon=":material/insights:", default=True),
+        st.Page("screens/live.py", title="Live", icon=":material/monitoring:"),
         st.Page("screens/trajectories.py", title="Trajectories", icon=":material/segment:"),
         st.Page("screens/sql.py", title="SQL", icon=":material/database:"),
     ],

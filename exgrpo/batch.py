@@ -66,9 +66,9 @@ class Outcome:
         return "hard" if share <= 0.25 else "easy" if share >= 0.75 else "medium"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One trajectory of the batch. Per-token lists have one value a response token.
+    """One trajectory of the batch. Per-token arrays have one value a response token.
 
     previous_logprobs, entropies: under the policy before this step's update. behaviour_logprobs:
     under the policy that sampled it; the same for a fresh one. source, birth_step: where a replayed
@@ -80,9 +80,9 @@ class Row:
     slot: int
     question: Question
     sequence: TokenSequence
-    behaviour_logprobs: list[float]
-    previous_logprobs: list[float]
-    entropies: list[float]
+    behaviour_logprobs: np.ndarray
+    previous_logprobs: np.ndarray
+    entropies: np.ndarray
     finish: str
     source: str | None
     birth_step: int
@@ -128,9 +128,9 @@ def replayed_row(
         slot=slot,
         question=of.question,
         sequence=chosen.sequence,
-        behaviour_logprobs=chosen.logprobs.tolist(),
-        previous_logprobs=scores.logprobs.tolist(),
-        entropies=scores.entropies.tolist(),
+        behaviour_logprobs=chosen.logprobs,
+        previous_logprobs=scores.logprobs.cpu().numpy(),
+        entropies=scores.entropies.cpu().numpy(),
         finish=chosen.finish,
         source=chosen.id,
         birth_step=chosen.birth_step,
@@ -206,7 +206,7 @@ def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
         token_ids=token_ids,
         logprobs=np.array([*row.behaviour_logprobs, *[0.0] * ended], dtype=np.float32),
         birth_step=row.birth_step,
-        birth_entropy=sum(row.entropies) / len(row.entropies),
+        birth_entropy=float(row.entropies.mean(dtype=np.float64)),
         correct=bool(row.verdict.correct),
         key=key,
         finish="stop" if ended else row.finish,

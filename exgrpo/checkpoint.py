@@ -3,9 +3,14 @@
 Weights, optimiser, replay buffer, position in the question stream, the latch of the delayed start
 and the counters go together. Random draws are derived from (seed, purpose, step), so there is no
 generator state to keep.
+
+A file ends with the SHA-256 of all before it: what proves a checkpoint cannot be parted from it,
+as a second file or a name could, and torch still opens it as one of its own.
 """
 
+import hashlib
 import io
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from exgrpo.settings import Buffer
 from exgrpo.stream import FreshStream
 
 KEEP = 2  # the newest, and one before it should the newest be damaged
+_PROOF = hashlib.sha256().digest_size
 
 
 @dataclass
@@ -48,25 +54,94 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> None:
     """Write `step-<step>.pt`, then drop all but the newest KEEP."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
+    buffer.write(hashlib.sha256(buffer.getbuffer()).digest())
     write_whole(folder / f"step-{step:08d}.pt", buffer.getbuffer())
     for old in _files(folder)[:-KEEP]:
-        old.unlink()
+        old.unlink(missing_ok=True)
 
 
-def load_latest(folder: Path) -> dict[str, Any] | None:
-    """The newest checkpoint, or None when there is none. UserError when it cannot be read."""
+def load_latest(folder: Path, say: Callable[[str], None] = print) -> dict[str, Any] | None:
+    """The newest sound checkpoint, or None when there is none at all.
+
+    A damaged one is set aside as `*.damaged`, and told to `say` with the steps that it costs.
+    UserError when every one is damaged or one cannot be read.
+    """
     files = _files(folder)
+    damaged: list[Path] = []
+    for path in reversed(files):
+        if (content := _proven(path)) is not None:
+            for each in damaged:
+                _set_aside(each)
+                say(
+                    f"{each}: damaged: its bytes are not those that were written. Going on from "
+                    f"{path.name}: steps {_step(path) + 1} to {_step(each)} are done again."
+                )
+            state: dict[str, Any] = torch.load(content, map_location="cpu", weights_only=True)
+            return state
+        damaged.append(path)
     if not files:
         return None
-    try:
-        state: dict[str, Any] = torch.load(files[-1], map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds for a damaged file
+    raise UserError(
+        f"{folder}: every checkpoint is damaged ({', '.join(path.name for path in files)}): their "
+        f"bytes are not those that were written. Restore one from a backup, or remove {folder} to "
+        f"train from the first step."
+    )
+
+
+def require_same(folder: Path, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """UserError that names every key in which a checkpoint's identity differs from the run's."""
+    there, here = (dict(_flat(identity)) for identity in (saved, now))
+    absent = "absent"
+    different = [
+        f"{key}: {there.get(key, absent)} there, {here.get(key, absent)} now"
+        for key in {**there, **here}
+        if there.get(key, absent) != here.get(key, absent)
+    ]
+    if different:
+        listed = "\n".join(f"  {line}" for line in different)
         raise UserError(
-            f"{files[-1]}: cannot read the checkpoint: {error}. Remove this file: training then "
-            f"resumes from the one before it."
-        ) from error
-    return state
+            f"{folder}: these checkpoints are of another run:\n{listed}\nGo back to what was there "
+            f"to go on with it, or remove {folder.parent} to train afresh."
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its key in full, `section.key`."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _files(folder: Path) -> list[Path]:
+    """Its checkpoints, oldest first."""
     return sorted(folder.glob("step-*.pt"))
+
+
+def _step(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
+
+
+def _proven(path: Path) -> io.BytesIO | None:
+    """What torch saved, or None when the file's last bytes are not the hash of all before."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot read the checkpoint: {error.strerror}. Mend the disk or the "
+            f"permissions, then run again."
+        ) from error
+    saved, proof = content[:-_PROOF], content[-_PROOF:]
+    return io.BytesIO(saved) if hashlib.sha256(saved).digest() == proof else None
+
+
+def _set_aside(path: Path) -> None:
+    # Out of the way of the newest KEEP, but not thrown away.
+    try:
+        path.replace(path.with_suffix(".damaged"))
+    except OSError as error:
+        raise UserError(
+            f"{path}: damaged, and cannot be renamed: {error.strerror}. Mend the permissions, "
+            f"then run again."
+        ) from error

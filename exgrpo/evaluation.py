@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from exgrpo.grading import Grader
@@ -12,9 +11,10 @@ from exgrpo.policy import stop_ids
 from exgrpo.questions import Question
 from exgrpo.rollout import Sampling
 from exgrpo.rollout.torch_engine import generate
-from exgrpo.settings import Evaluation
+from exgrpo.seeds import derived_seed
+from exgrpo.settings import RunSettings
 
-CHUNK = 256  # sequences sampled together
+CHUNK = 1024  # sequences sampled, then graded
 
 
 def evaluate(
@@ -22,19 +22,32 @@ def evaluate(
     tokenizer: PreTrainedTokenizerBase,
     questions: Sequence[Question],
     samples: int,
-    settings: Evaluation,
+    settings: RunSettings,
     grader: Grader,
-    generator: torch.Generator,
+    seed: int,
     **key: Any,
 ) -> list[dict[str, Any]]:
-    """Rows of the table `evaluations`, `samples` a question; `key` gives run, step, benchmark."""
-    sampling = Sampling(settings.temperature, settings.max_new_tokens, stop_ids(model, tokenizer))
+    """Rows of the table `evaluations`, `samples` a question; `key` gives run, step, benchmark.
+
+    Sample i of a question is decided by (seed, question, i) and the policy.
+    """
+    rules = settings.evaluation
+    sampling = Sampling(
+        rules.temperature,
+        rules.max_new_tokens,
+        stop_ids(model, tokenizer),
+        settings.rollout.batch,
+    )
     rows: list[dict[str, Any]] = []
     size = max(1, CHUNK // samples)
     for start in range(0, len(questions), size):
         chunk = questions[start : start + size]
         prompts = [tokenizer(question.text).input_ids for question in chunk]
-        groups = generate(model, prompts, [samples] * len(chunk), sampling, generator)
+        seeds = [
+            [derived_seed(seed, question.id, sample) for sample in range(samples)]
+            for question in chunk
+        ]
+        groups = generate(model, prompts, seeds, sampling)
         asked = [question for question in chunk for _ in range(samples)]
         rollouts = [rollout for group in groups for rollout in group]
         responses = tokenizer.batch_decode(
@@ -53,7 +66,7 @@ def evaluate(
                     "question": question.id,
                     "sample": index % samples,
                     "level": question.level,
-                    "temperature": settings.temperature,
+                    "temperature": rules.temperature,
                     "response": response,
                     "length": len(rollout.token_ids),
                     "finish": rollout.finish,

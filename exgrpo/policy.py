@@ -8,6 +8,7 @@ with no padding left, so that no later line needs a mask.
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -25,6 +27,8 @@ from transformers import (
 
 from exgrpo.errors import UserError
 from exgrpo.records import sync
+
+HEAD_LOGITS = 2**25  # most logits that are held at a time: 128 MiB in float32
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,42 @@ class TokenScores:
 def load_policy(
     path: str, dtype: str = "float32"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load model (no dropout) and tokenizer from a folder or hub name."""
+    """Load model (no dropout) and tokenizer from a folder or hub name.
+
+    dtype: of weights and products, `float32` or `float64`. `bfloat16`: of the products alone; the
+    weights stay float32, or small updates would be rounded away.
+    """
     tokenizer = load_tokenizer(path)
-    precision = getattr(torch, dtype)
-    model = _load(partial(AutoModelForCausalLM.from_pretrained, dtype=precision), path)
+    mixed = dtype == "bfloat16"
+    options: dict[str, Any] = {"dtype": torch.float32 if mixed else getattr(torch, dtype)}
+    if mixed and not torch.cuda.is_available():
+        # The fused attention's backward is six times slower in bfloat16 than in float32 on a CPU.
+        options["attn_implementation"] = "eager"
+    model = _load(partial(AutoModelForCausalLM.from_pretrained, **options), path)
     model.eval()  # no dropout: the importance ratio must be 1 while the policy has not moved
+    model.mixed_precision = mixed
+    _check_head(model, path)
     return model, tokenizer
+
+
+def computing(model: PreTrainedModel) -> AbstractContextManager[None]:
+    """Where this model's products are worked out: in bfloat16 if it was loaded so."""
+    device = next(model.parameters()).device.type
+    return torch.autocast(device, torch.bfloat16, enabled=getattr(model, "mixed_precision", False))
+
+
+@torch.no_grad()
+def _check_head(model: PreTrainedModel, path: str) -> None:
+    """The logits must be the head of the last hidden state: `score_tokens` works them out so."""
+    ids = torch.zeros(1, 1, dtype=torch.long)
+    head = model.get_output_embeddings()
+    ours = head(model.base_model(input_ids=ids).last_hidden_state)
+    if not torch.allclose(ours, model(input_ids=ids).logits, atol=1e-5, equal_nan=True):
+        raise UserError(
+            f"{path}: this model ({model.config.model_type}) does more to its logits than one "
+            f"linear layer (it scales or caps them), which is not supported. Choose another model "
+            f"in the study's settings.base.path."
+        )
 
 
 def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -148,7 +182,7 @@ def micro_batches(sequences: Sequence[TokenSequence], budget: int) -> Iterator[l
 
 
 def score_tokens(
-    model: torch.nn.Module,
+    model: PreTrainedModel,
     sequences: Sequence[TokenSequence],
     temperature: float,
     entropy_gradient: bool = False,
@@ -156,7 +190,8 @@ def score_tokens(
     """One forward: log-probabilities and entropies of all response tokens, flat, in order.
 
     The alignment is fixed here and nowhere else: the logits at position t belong to the token at
-    position t + 1. The distribution is the one sampled from: logits / temperature.
+    position t + 1. The distribution is the one sampled from: logits / temperature. Only response
+    tokens have logits, at most `HEAD_LOGITS` at a time; backward works them out again.
     """
     device = next(model.parameters()).device
     width = max(len(sequence) for sequence in sequences)
@@ -165,14 +200,38 @@ def score_tokens(
     for row, sequence in enumerate(sequences):
         ids[row, : len(sequence)] = torch.tensor(sequence.prompt_ids + sequence.response_ids)
         predicts[row, len(sequence.prompt_ids) - 1 : len(sequence) - 1] = True
-    targets = torch.tensor([i for sequence in sequences for i in sequence.response_ids])
-    # No attention mask: padding is on the right, where a causal model never looks back from.
-    logits = model(input_ids=ids.to(device), use_cache=False).logits
-    log_softmax = distribution(logits[predicts.to(device)], temperature)
-    logprobs = log_softmax.gather(-1, targets.to(device)[:, None])[:, 0]
-    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
-        entropies = entropy(log_softmax)
+    targets = torch.tensor([i for sequence in sequences for i in sequence.response_ids]).to(device)
+    head: Any = model.get_output_embeddings()
+    with computing(model):
+        # No attention mask: padding is on the right, where a causal model never looks back from.
+        hidden = model.base_model(input_ids=ids.to(device), use_cache=False).last_hidden_state
+        hidden = hidden[predicts.to(device)]
+        count = -(-len(targets) * head.out_features // HEAD_LOGITS)
+        if count == 1:
+            return TokenScores(*_score(head, hidden, targets, temperature, entropy_gradient))
+        parts = [
+            checkpoint(
+                _score, head, *part, temperature, entropy_gradient,
+                use_reentrant=False, preserve_rng_state=False,
+            )
+            for part in zip(hidden.tensor_split(count), targets.tensor_split(count), strict=True)
+        ]  # fmt: skip
+    logprobs, entropies = (torch.cat(each) for each in zip(*parts, strict=True))
     return TokenScores(logprobs, entropies)
+
+
+def _score(
+    head: torch.nn.Module,
+    hidden: Tensor,
+    targets: Tensor,
+    temperature: float,
+    entropy_gradient: bool,
+) -> tuple[Tensor, Tensor]:
+    """Log-probability of each target and entropy, [tokens], from hidden states [tokens, width]."""
+    log_softmax = distribution(head(hidden), temperature)
+    logprobs = log_softmax.gather(-1, targets[:, None])[:, 0]
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
+        return logprobs, entropy(log_softmax)
 
 
 def distribution(logits: Tensor, temperature: float) -> Tensor:
@@ -189,7 +248,7 @@ def entropy(log_softmax: Tensor) -> Tensor:
 
 @torch.no_grad()
 def score_sequences(
-    model: torch.nn.Module, sequences: Sequence[TokenSequence], temperature: float, budget: int
+    model: PreTrainedModel, sequences: Sequence[TokenSequence], temperature: float, budget: int
 ) -> list[TokenScores]:
     """Scores of each sequence apart, in the given order, without gradient."""
     scores: dict[int, TokenScores] = {}

@@ -10,14 +10,17 @@ Layout of a log folder::
     <table>/part-<attempt>-<first step>-<last step>.parquet
 """
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -61,12 +64,18 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         sync(aside)
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        _forget(aside)
         raise UserError(
             f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, "
             f"then run again."
         ) from error
     sync(path.parent)
+
+
+def _forget(aside: Path) -> None:
+    """Remove what was left half written, where that can be done at all."""
+    with contextlib.suppress(OSError):
+        aside.unlink()
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
@@ -93,21 +102,39 @@ def listed_parts(log: Path) -> list[Part]:
     ]
 
 
+def attempts(log: Path) -> int:
+    """How often the run was started."""
+    return sum(line["kind"] == "attempt" for line in _lines(log))
+
+
 def live_parts(log: Path) -> list[Part]:
     """The parts that count: every listed part not overtaken by a later attempt.
 
     A part is dead when a later attempt resumed from a step before the part's last step.
     """
-    attempts = [line for line in _lines(log) if line["kind"] == "attempt"]
+    starts = [line for line in _lines(log) if line["kind"] == "attempt"]
     return [
         part
         for part in listed_parts(log)
         if all(
             part.last_step <= attempt["resumed_from"]
-            for attempt in attempts
+            for attempt in starts
             if attempt["attempt"] > part.attempt
         )
     ]
+
+
+def require_logged(log: Path, step: int) -> None:
+    """UserError unless the log holds each of the steps 1 .. `step` that a checkpoint has behind it.
+
+    The log is always written first, so one that holds fewer has been removed or changed since.
+    """
+    parts = [part for part in live_parts(log) if part.table == "steps" and part.last_step <= step]
+    if (logged := sum(part.rows for part in parts)) != step:
+        raise UserError(
+            f"{log}: holds {logged} of the {step} steps that the newest checkpoint has behind it. "
+            f"Restore it from a backup or remove {log.parent} and train again."
+        )
 
 
 def check_part(log: Path, part: Part) -> Path:
@@ -132,37 +159,75 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _cannot_write(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path}: cannot write the log: {error.strerror or error}. Free disk space, mend the "
+        f"permissions or bring back what was removed, then run again: training resumes from its "
+        f"last checkpoint."
+    )
+
+
+def _frame(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    columns = [_column([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow column. Lists of numbers are joined first: many times faster than one by one."""
+    if not pa.types.is_list(kind):
+        return pa.array(values, kind)
+    given = [() if value is None else value for value in values]
+    offsets = np.cumsum([0, *map(len, given)], dtype=np.int32)
+    joined = np.concatenate([np.empty(0), *given]).astype(kind.value_type.to_pandas_dtype())
+    missing = pa.array([value is None for value in values])
+    return pa.ListArray.from_arrays(offsets, pa.array(joined), kind, mask=missing)
+
+
 class Recorder:
     """Collects the rows of a run and writes them as parts; one attempt of one log folder."""
 
     def __init__(self, log: Path, resumed_from: int = FROM_THE_START) -> None:
         """Open a new attempt that goes on after step `resumed_from`, or from the start."""
         self.log = log
-        log.mkdir(parents=True, exist_ok=True)
-        self._end_torn_line()
-        self.attempt = 1 + sum(line["kind"] == "attempt" for line in _lines(log))
         self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._append({"kind": "attempt", "attempt": self.attempt, "resumed_from": resumed_from})
+        self._seconds = 0.0
+        try:
+            log.mkdir(parents=True, exist_ok=True)
+            (log / MANIFEST).touch()
+            self._end_torn_line()
+            self.attempt = 1 + attempts(log)
+            self._append({"kind": "attempt", "attempt": self.attempt, "resumed_from": resumed_from})
+        except OSError as error:
+            raise _cannot_write(log, error) from error
 
     def add(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
         """Keep rows for the next `flush`. A missing column is null; an unknown one is an error."""
-        known = set(TABLES[table].names)
-        for row in rows:
-            if unknown := row.keys() - known:
-                raise ValueError(f"table {table} has no column {sorted(unknown)}")
-            self._rows.setdefault(table, []).append(row)
+        began = time.perf_counter()
+        rows = list(rows)  # made now
+        if unknown := set().union(*rows) - set(TABLES[table].names):
+            raise ValueError(f"table {table} has no column {sorted(unknown)}")
+        if rows:
+            self._rows.setdefault(table, []).extend(rows)
+        self._seconds += time.perf_counter() - began
 
     def flush(self, first_step: int, last_step: int) -> None:
         """Write all kept rows, which belong to steps `first_step` .. `last_step`, and list them."""
+        began = time.perf_counter()
         for table, rows in self._rows.items():
             self._write(table, rows, first_step, last_step)
         self._rows = {}
+        self._seconds += time.perf_counter() - began
+
+    def take_seconds(self) -> float:
+        """Wall time of `add`, with the making of its rows, and of `flush` since last asked [s]."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     def _write(self, table: str, rows: list[dict[str, Any]], first: int, last: int) -> None:
         name = f"{table}/part-{self.attempt}-{first}-{last}.parquet"
         path = self.log / name
         aside = path.with_suffix(".tmp")
-        frame = pa.Table.from_pylist(rows, schema=TABLES[table].arrow_schema)
+        frame = _frame(rows, TABLES[table].arrow_schema)
         try:
             path.parent.mkdir(exist_ok=True)
             pq.write_table(frame, aside, compression="zstd")
@@ -181,14 +246,13 @@ class Recorder:
             sync(path.parent)
             self._append({"kind": "part", **asdict(part)})
         except OSError as error:
-            aside.unlink(missing_ok=True)
-            raise UserError(
-                f"{path}: cannot write the log: {error.strerror}. Free disk space or mend the "
-                f"permissions, then run again: training resumes from its last checkpoint."
-            ) from error
+            _forget(aside)
+            raise _cannot_write(path, error) from error
 
     def _append(self, line: dict[str, Any]) -> None:
-        with (self.log / MANIFEST).open("a") as file:
+        # Never created here: a manifest that is gone took with it what it listed.
+        with (self.log / MANIFEST).open("r+") as file:
+            file.seek(0, os.SEEK_END)
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())

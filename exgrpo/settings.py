@@ -68,6 +68,8 @@ class Rollout(Section):
     group_size: int = Field(8, ge=2)  # [paper] K
     temperature: float = Field(1.0, gt=0)  # [paper] top-p 1, no top-k: never truncated in training
     max_new_tokens: int = Field(64, ge=1)  # [paper] 8192; also the loss's constant normaliser
+    # [ours] sequences generated together, evaluation too; changes no rollout but by rounding
+    batch: int = Field(256, ge=1)
 
 
 class Batch(Section):
@@ -200,8 +202,13 @@ class Optimiser(Section):
 class Training(Section):
     steps: int = Field(150, ge=1)  # [ours] at step 60 of the probe no arm could be told apart
     checkpoint_every: int = Field(10, ge=1)  # [ours] also when the log is flushed
-    # [ours] of weights and what is computed with them; float64 to check exactness
-    dtype: Literal["float32", "float64"] = "float32"
+    # [ours] of weights and what is computed with them; bfloat16: of the matrix products alone;
+    # float64 to check exactness
+    dtype: Literal["float32", "bfloat16", "float64"] = "float32"
+    # [ours] the same settings on the same machine, software and thread count give the same bits. On
+    # a CPU they do anyway; True also turns on what torch has for this, on a GPU above all, at some
+    # cost in speed, and an operation that has no such version is an error, not a surprise
+    deterministic: bool = False
     keep_best: bool = False  # [code] keep the model of the best validation, too, in `best/`
     # [paper] continual training: an arm of the same study, from whose best model of the same seed
     # this one starts; the study's base model is still what it is compared with

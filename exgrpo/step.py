@@ -5,6 +5,7 @@ question is drawn from the buffer and nothing is replayed.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +33,7 @@ from exgrpo.questions import Question
 from exgrpo.records import Recorder
 from exgrpo.rollout import Sampling
 from exgrpo.rollout.torch_engine import generate
-from exgrpo.seeds import numpy_generator, torch_generator
+from exgrpo.seeds import derived_seed, numpy_generator
 from exgrpo.selection import (
     Candidate,
     Draw,
@@ -43,7 +44,7 @@ from exgrpo.selection import (
 )
 from exgrpo.settings import Clip, RunSettings
 from exgrpo.stream import take
-from exgrpo.update import Learner, update_policy
+from exgrpo.update import Learner, require_finite, update_policy
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,15 @@ class RunContext:
     recorder: Recorder
 
 
-def train_step(context: RunContext, progress: Progress, record_seconds: float) -> dict[str, Any]:
-    """One step of Algorithm 1. Changes the policy and `progress`; returns the row of `steps`."""
+def train_step(
+    context: RunContext, progress: Progress, checkpoint_seconds: float
+) -> dict[str, Any]:
+    """One step of Algorithm 1. Changes the policy and `progress`; returns the row of `steps`.
+
+    checkpoint_seconds: what the checkpoint after the step before took; part of this step's row.
+
+    Raises NonFiniteError once the rows of the step are with the recorder.
+    """
     settings = context.settings
     clock = step_records.Clock()
     experience = settings.experience
@@ -98,13 +106,17 @@ def train_step(context: RunContext, progress: Progress, record_seconds: float) -
 
     collect = replay_on or (experience.replay != "none" and settings.buffer.collect_before_start)
     events = _learn_from(context, progress, rows, groups, results, collect)
+    clock.lap("select")
     sampled = [row for row in rows if not row.replayed]
     progress.sampled_tokens += sum(len(row.entropies) for row in sampled)
     progress.started = _started(settings, progress, sampled)
-    progress.seconds += clock.total + record_seconds
+    clock.phases["record"] = context.recorder.take_seconds()
+    clock.phases["checkpoint"] = checkpoint_seconds
+    progress.seconds += clock.total
     facts = step_records.StepFacts(rows, groups, results, rewards, update, replay_on)
-    metrics = step_records.step_row(settings, progress, facts, clock, record_seconds)
+    metrics = step_records.step_row(settings, progress, facts, clock)
     step_records.add_step(context.recorder, settings, progress.step, facts, events, metrics)
+    require_finite(update, metrics["entropy"], context.policy)
     return metrics
 
 
@@ -219,31 +231,38 @@ def _roll_out(
     progress: Progress,
     groups: Sequence[Group],
     scores: Mapping[str, TokenScores],
-    first: int = 0,
+    earlier: Sequence[Group] = (),
 ) -> list[Row]:
     """Algorithm 1's rollouts: replayed trajectories in the first slots of a group, then fresh ones.
 
-    first: the number of the first group in the batch.
+    A rollout is decided by (seed, step, question, slot) and the policy; where a question comes a
+    second time in a step, by its turn too. earlier: groups of this batch that are rolled out.
     """
-    settings, step = context.settings, progress.step
+    settings, run, step = context.settings, context.settings.run, progress.step
     sampling = Sampling(
         settings.rollout.temperature,
         settings.rollout.max_new_tokens,
         stop_ids(context.policy, context.tokenizer),
+        settings.rollout.batch,
     )
     taken = settings.join.place == "instead"
-    rollouts = generate(
-        context.policy,
-        [group.prompt_ids for group in groups],
-        [settings.rollout.group_size - taken * group.replays for group in groups],
-        sampling,
-        torch_generator(settings.seed, f"rollout-{first}" if first else "rollout", step),
-    )
+    seed = derived_seed(settings.seed, "rollout", step)
+    turns = Counter(group.question.id for group in earlier)
+    seeds = []
+    for group in groups:
+        question = group.question.id
+        purpose, first = f"{question}/{turns[question]}", group.replays
+        count = settings.rollout.group_size - taken * group.replays
+        seeds.append([derived_seed(seed, purpose, slot) for slot in range(first, first + count)])
+        turns[question] += 1
+    rollouts = generate(context.policy, [group.prompt_ids for group in groups], seeds, sampling)
     rows = []
-    for index, (group, sampled) in enumerate(zip(groups, rollouts, strict=True), start=first):
-        rows += _replayed_rows(settings.run, step, index, group, scores)
+    for index, (group, sampled) in enumerate(
+        zip(groups, rollouts, strict=True), start=len(earlier)
+    ):
+        rows += _replayed_rows(run, step, index, group, scores)
         rows += [
-            fresh_row(settings.run, step, index, slot, group, rollout)
+            fresh_row(run, step, index, slot, group, rollout)
             for slot, rollout in enumerate(sampled, start=group.replays)
         ]
     return rows
@@ -298,7 +317,7 @@ def _fill(
         if len(learning) >= count or not left:
             break
         more = _fresh_groups(context, progress, settings.batch.questions)
-        rows = rows + _grade(context, _roll_out(context, progress, more, {}, first=len(groups)))
+        rows = rows + _grade(context, _roll_out(context, progress, more, {}, earlier=groups))
         groups = groups + more
     kept = set(learning[:count])
     return groups, [dataclasses.replace(row, trained=row.group in kept) for row in rows]
@@ -319,10 +338,11 @@ def _join_failed(
         dataclasses.replace(row, trained=row.slot < size - joined[row.group].replays)
         for row in rows
     ]
+    run = settings.run
     added = [
         row
         for index, group in enumerate(joined)
-        for row in _replayed_rows(settings.run, progress.step, index, group, scores, size)
+        for row in _replayed_rows(run, progress.step, index, group, scores, size)
     ]
     return joined, rows + _grade(context, added)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
@@ -73,7 +74,7 @@ def _trajectory(row: Row, facts: StepFacts) -> dict[str, Any]:
     group, result = facts.groups[row.group], facts.outcomes[row.group]
     seen = facts.update.rows.get(row.id)
     markers = mark(row.question.source, row.question.text, row.response)
-    length = len(row.entropies)
+    length, entropy = len(row.entropies), _sum(row.entropies)
     return {
         "trajectory": row.id,
         "group": row.group,
@@ -96,10 +97,10 @@ def _trajectory(row: Row, facts: StepFacts) -> dict[str, Any]:
         "bucket_drawn": group.draw.bucket if group.draw else None,
         "bucket": result.bucket,
         "difficulty": result.difficulty,
-        "mean_entropy": sum(row.entropies) / length,
-        "summed_entropy": sum(row.entropies),
-        "nll": -sum(row.previous_logprobs) / length,
-        "behaviour_nll": -sum(row.behaviour_logprobs) / length,
+        "mean_entropy": entropy / length,
+        "summed_entropy": entropy,
+        "nll": -_sum(row.previous_logprobs) / length,
+        "behaviour_nll": -_sum(row.behaviour_logprobs) / length,
         "advantage": row.advantage,
         **{name: getattr(seen, name) if seen else None for name in _UPDATE_COLUMNS},
         **vars(markers),
@@ -111,7 +112,7 @@ _UPDATE_COLUMNS = [field.name for field in fields(RowUpdate) if field.name != "l
 
 def _floats_logged(row: Row, share: float) -> bool:
     """Whether a trajectory keeps its float token columns: decided by its id, the same always."""
-    return int(hashlib.sha256(row.id.encode()).hexdigest()[:8], 16) < share * 2**32
+    return share == 1 or int(hashlib.sha256(row.id.encode()).hexdigest()[:8], 16) < share * 2**32
 
 
 def _tokens(row: Row, seen: RowUpdate | None, share: float) -> dict[str, Any]:
@@ -163,7 +164,6 @@ def step_row(
     progress: Progress,
     facts: StepFacts,
     clock: Clock,
-    record_seconds: float,
 ) -> dict[str, Any]:
     """The row of table `steps`."""
     rows, groups, results, update = facts.rows, facts.groups, facts.outcomes, facts.update
@@ -190,10 +190,10 @@ def step_row(
         "solved_groups": sum(result.solved for result in results),
         "failed_groups": sum(result.failed for result in results),
         "ungraded": sum(math.isnan(row.reward) for row in rows),
-        "entropy": sum(sum(row.entropies) for row in sampled) / sampled_tokens,
+        "entropy": sum(_sum(row.entropies) for row in sampled) / sampled_tokens,
         "length": sampled_tokens / len(sampled),
         "truncated_share": sum(row.finish == "length" for row in sampled) / len(sampled),
-        "loss": _mean(update.losses),
+        "loss": float(np.mean(update.losses)) if update.losses else None,
         "grad_norm": _mean(norms.total for norms in update.norms),
         "grad_norm_fresh": _mean(norms.fresh for norms in update.norms),
         "grad_norm_replayed": _mean(norms.replayed for norms in update.norms),
@@ -216,7 +216,6 @@ def step_row(
             _floats_logged(row, settings.log.token_floats_share) for row in rows
         ),
         **{f"{phase}_seconds": seconds for phase, seconds in clock.phases.items()},
-        "record_seconds": record_seconds,
         "seconds": clock.total,
         "run_seconds": progress.seconds,
     }
@@ -241,9 +240,16 @@ def _mean(values: Iterable[float]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def _sum(values: np.ndarray) -> float:
+    """In float64, whatever the precision of the policy."""
+    return float(values.sum(dtype=np.float64))
+
+
 def _token_mean(rows: Sequence[Row], update: UpdateReport, column: str) -> float | None:
-    tokens = sum(len(row.entropies) for row in rows)
+    """Mean over the tokens of those rows that have a gradient; None where none has."""
+    learning = [row for row in rows if row.id in update.rows]
+    tokens = sum(len(row.entropies) for row in learning)
     if not tokens:
         return None
-    total = sum(len(row.entropies) * getattr(update.rows[row.id], column) for row in rows)
+    total = sum(len(row.entropies) * getattr(update.rows[row.id], column) for row in learning)
     return float(total / tokens)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 TEXT, INT, FLOAT, BOOL = pl.String, pl.Int64, pl.Float64, pl.Boolean
 INTS, FLOATS = pl.List(pl.Int32), pl.List(pl.Float32)
@@ -85,7 +85,7 @@ RUNS = Table(
         Column("seconds", FLOAT, "s", "training wall time over all attempts, evaluation excluded"),
         Column("steps", INT, "step", "training steps done"),
         Column("attempts", INT, "", "1 + number of resumes"),
-        Column("status", TEXT, "", "`running`, `done`, or `imported`"),
+        Column("status", TEXT, "", "`running`, `stopped`, `done`, or `imported`"),
     ),
 )
 
@@ -137,7 +137,7 @@ TRAJECTORIES = Table(
         Column("nll", FLOAT, "nat/token", "mean negative log-probability under the policy now"),
         Column("behaviour_nll", FLOAT, "nat/token", "the same under the policy that sampled it"),
         Column("advantage", FLOAT, "", "as trained on: reward minus the group's mean; 0 if masked"),
-        Column("ratio_mean", FLOAT, "", "mean importance ratio, policy / behaviour policy"),
+        Column("ratio_mean", FLOAT, "", "mean ratio, policy / behaviour policy; null: no gradient"),
         Column("ratio_min", FLOAT, "", "least importance ratio"),
         Column("ratio_max", FLOAT, "", "greatest importance ratio"),
         Column("ratio_ess", FLOAT, "share", "effective sample size of the token ratios / tokens"),
@@ -166,7 +166,7 @@ TOKENS = Table(
         Column("slot", INT, "", "as in trajectories"),
         Column("token_ids", INTS, "", "response token ids as sampled"),
         Column("behaviour_logprobs", FLOATS, "nat", "log-probability when it was sampled"),
-        Column("logprobs", FLOATS, "nat", "log-probability in this step's update; may be sampled"),
+        Column("logprobs", FLOATS, "nat", "log-probability in the update; null: none, or sampled"),
         Column("entropies", FLOATS, "nat", "entropy of the policy now; may be sampled"),
     ),
 )
@@ -255,8 +255,8 @@ STEPS = Table(
         Column("grad_norm_fresh", FLOAT, "", "the same, of fresh tokens alone"),
         Column("grad_norm_replayed", FLOAT, "", "the same, of replayed tokens alone"),
         Column("skipped_updates", INT, "", "updates left out for a non-finite or huge gradient"),
-        Column("ratio_mean_fresh", FLOAT, "", "mean importance ratio, fresh tokens"),
-        Column("ratio_mean_replayed", FLOAT, "", "mean importance ratio, replayed tokens"),
+        Column("ratio_mean_fresh", FLOAT, "", "mean ratio, fresh tokens with a gradient"),
+        Column("ratio_mean_replayed", FLOAT, "", "mean ratio, replayed tokens with a gradient"),
         Column("weight_mean_replayed", FLOAT, "", "mean factor of the advantage, replayed tokens"),
         Column("ratio_ess_replayed", FLOAT, "share", "mean ratio_ess of replayed trajectories"),
         Column("clipped_share", FLOAT, "share", "tokens whose gradient the clip removed"),
@@ -272,10 +272,11 @@ STEPS = Table(
         Column("token_floats_logged", INT, "trajectory", "trajectories with float token columns"),
         Column("rollout_seconds", FLOAT, "s", "sampling"),
         Column("grade_seconds", FLOAT, "s", "grading"),
-        Column("select_seconds", FLOAT, "s", "scoring and choosing experience"),
+        Column("select_seconds", FLOAT, "s", "scoring, choosing and keeping experience"),
         Column("update_seconds", FLOAT, "s", "forward, backward, optimiser"),
-        Column("record_seconds", FLOAT, "s", "writing the step before this one"),
-        Column("seconds", FLOAT, "s", "the whole step, evaluation excluded"),
+        Column("record_seconds", FLOAT, "s", "logging since the step before, its rows too"),
+        Column("checkpoint_seconds", FLOAT, "s", "the checkpoint after the step before"),
+        Column("seconds", FLOAT, "s", "sum of these; without evaluation"),
         Column("run_seconds", FLOAT, "s", "training time so far"),
     ),
 )

@@ -5,26 +5,35 @@ What a step does is in `exgrpo.step`.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from transformers import PreTrainedModel
 
 from exgrpo import checkpoint, step_records
 from exgrpo.checkpoint import Progress
+from exgrpo.determinism import deterministic
 from exgrpo.errors import UserError
 from exgrpo.evaluation import evaluate
 from exgrpo.experience import ReplayBuffer
 from exgrpo.grading import Grader
 from exgrpo.outside import outside_trajectories
-from exgrpo.policy import fingerprint, load_policy, save_policy
+from exgrpo.policy import fingerprint, load_policy, save_policy, tokenizer_hash
 from exgrpo.questions import Question
-from exgrpo.records import FROM_THE_START, Recorder
-from exgrpo.seeds import torch_generator
-from exgrpo.settings import RunSettings
+from exgrpo.records import FROM_THE_START, Recorder, require_logged
+from exgrpo.seeds import derived_seed
+from exgrpo.settings import RunSettings, content_hash
 from exgrpo.step import RunContext, train_step
-from exgrpo.update import Learner
+from exgrpo.update import Learner, NonFiniteError
+
+CHECKPOINTS = "checkpoints"
+
+
+class StoppedError(UserError):
+    """Training stopped by itself: going on would train on numbers that mean nothing."""
 
 
 def train(
@@ -34,30 +43,79 @@ def train(
     validation: Sequence[Question],
     folder: Path,
     report: Callable[[dict[str, Any]], None],
-    heartbeat: Callable[[Progress, Recorder], None],
+    heartbeat: Callable[[Progress], None],
     start_path: str | None = None,
     pool_log: Path | None = None,
-) -> tuple[Progress, Recorder]:
+    stop: Callable[[], bool] = lambda: False,
+) -> Progress:
     """Train from the base model, or go on from the newest checkpoint in `folder`.
 
     report gets the row of table `steps` after every step; heartbeat is called after each
     checkpoint. start_path: the model to start from where it is not the base model (continual
-    training). pool_log: log of the run that `join.pool` names. Leaves the final model in
-    `folder/final`, and with `keep_best` that of the best validation in `folder/best`.
+    training). pool_log: log of the run that `join.pool` names. Once stop() is true, the step at
+    work is ended and saved, and no other begun: the progress returned is then short of all steps.
+    Otherwise leaves the final model in `folder/final`, and with `keep_best` that of the best
+    validation in `folder/best`. A run that has ended is left as it is.
+
+    Raises UserError when the checkpoints are of another run, and StoppedError.
     """
-    accelerator = Accelerator(cpu=not torch.cuda.is_available())
     policy, tokenizer = load_policy(start_path or base_path, settings.training.dtype)
-    start = fingerprint(policy)
-    saved = checkpoint.load_latest(folder / "checkpoints")
-    if saved and saved["start"] != start:
-        raise UserError(
-            f"{folder / 'checkpoints'}: this run was started from another model (fingerprint "
-            f"{saved['start']}, now {start} at {start_path or base_path}). Remove {folder} to "
-            f"train it afresh."
+    prompts = {each.id: tokenizer(each.text).input_ids for each in train_questions}
+    outside = outside_trajectories(settings, train_questions, prompts, tokenizer, pool_log)
+    # What a checkpoint must agree in before it is gone on from.
+    identity = {
+        **settings.model_dump(mode="json"),
+        "start model": fingerprint(policy),
+        "tokenizer": tokenizer_hash(tokenizer),
+        "prompts": content_hash(prompts),
+        "training questions": content_hash([asdict(each) for each in train_questions]),
+        "validation questions": content_hash([asdict(each) for each in validation]),
+        "outside answers": content_hash(
+            {name: [each.token_ids.tolist() for each in kept] for name, kept in outside.items()}
+        ),
+    }
+    progress = Progress(
+        started=settings.experience.start == "at_once", buffer=ReplayBuffer(settings.buffer)
+    )
+    saved = checkpoint.load_latest(folder / CHECKPOINTS)
+    if saved:
+        checkpoint.require_same(folder / CHECKPOINTS, saved["identity"], identity)
+        progress = Progress.from_state(settings.buffer, saved["progress"])
+        require_logged(folder / "log", progress.step)
+        if progress.step == settings.training.steps and (folder / "final").is_dir():
+            return progress
+    with deterministic(settings.training.deterministic), Grader(workers=1) as grader:
+        learner = _learner(settings, policy, start_path or base_path, saved)
+        context = RunContext(
+            settings,
+            {question.id: question for question in train_questions},
+            prompts,
+            validation,
+            learner,
+            learner.accelerator.unwrap_model(learner.model),
+            tokenizer,
+            outside,
+            grader,
+            Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START),
         )
+        if not saved:
+            context.recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
+            _validate(context, progress, folder)
+            context.recorder.flush(0, 0)
+        _loop(context, progress, folder, identity, report, heartbeat, stop)
+    if progress.step == settings.training.steps:
+        save_policy(context.policy, tokenizer, folder / "final")
+    return progress
+
+
+def _learner(
+    settings: RunSettings, policy: PreTrainedModel, path: str, saved: dict[str, Any] | None
+) -> Learner:
+    """The policy with its optimiser, and the reference of the KL; as they were saved, if so."""
+    accelerator = Accelerator(cpu=not torch.cuda.is_available())
     reference = None
     if settings.objective.kl_reference:
-        reference, _ = load_policy(start_path or base_path, settings.training.dtype)
+        reference, _ = load_policy(path, settings.training.dtype)
         reference.to(accelerator.device)
     model, optimiser = accelerator.prepare(
         policy,
@@ -67,53 +125,34 @@ def train(
             weight_decay=settings.optimiser.weight_decay,
         ),
     )
-    progress = Progress(
-        started=settings.experience.start == "at_once", buffer=ReplayBuffer(settings.buffer)
-    )
     if saved:
         accelerator.unwrap_model(model).load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
-        progress = Progress.from_state(settings.buffer, saved["progress"])
         if reference is not None:
             reference.load_state_dict(saved["reference"])
-    recorder = Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START)
-    prompts = {each.id: tokenizer(each.text).input_ids for each in train_questions}
-    with Grader(workers=1) as grader:
-        context = RunContext(
-            settings,
-            {question.id: question for question in train_questions},
-            prompts,
-            validation,
-            Learner(model, optimiser, accelerator, reference),
-            accelerator.unwrap_model(model),
-            tokenizer,
-            outside_trajectories(settings, train_questions, prompts, tokenizer, pool_log),
-            grader,
-            recorder,
-        )
-        if not saved:
-            recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
-            _validate(context, progress, folder)
-            recorder.flush(0, 0)
-        _loop(context, progress, folder, start, report, heartbeat)
-    save_policy(context.policy, tokenizer, folder / "final")
-    return progress, recorder
+    return Learner(model, optimiser, accelerator, reference)
 
 
 def _loop(
     context: RunContext,
     progress: Progress,
     folder: Path,
-    start: str,
+    identity: dict[str, Any],
     report: Callable[[dict[str, Any]], None],
-    heartbeat: Callable[[Progress, Recorder], None],
+    heartbeat: Callable[[Progress], None],
+    stop: Callable[[], bool],
 ) -> None:
     training = context.settings.training
     flushed = progress.step
-    record_seconds = 0.0
-    while progress.step < training.steps:
+    checkpoint_seconds = 0.0
+    ended = stop() or progress.step == training.steps
+    while not ended:
         progress.step += 1
-        metrics = train_step(context, progress, record_seconds)
+        try:
+            metrics = train_step(context, progress, checkpoint_seconds)
+        except NonFiniteError as error:
+            context.recorder.flush(flushed + 1, progress.step)  # to be looked at
+            raise _stopped(context.settings, progress.step, error) from error
         report(metrics)
         if progress.step == training.last_life:
             _reincarnate(context, progress)
@@ -122,25 +161,37 @@ def _loop(
             or progress.step == training.steps
         ):
             _validate(context, progress, folder)
-        began = time.perf_counter()
-        if progress.step % training.checkpoint_every == 0 or progress.step == training.steps:
+        ended = stop() or progress.step == training.steps
+        checkpoint_seconds = 0.0
+        if progress.step % training.checkpoint_every == 0 or ended:
             # The log first: a part without its checkpoint is overtaken by the next attempt.
             context.recorder.flush(flushed + 1, progress.step)
             flushed = progress.step
+            began = time.perf_counter()
             reference = context.learner.reference
             checkpoint.save(
-                folder / "checkpoints",
+                folder / CHECKPOINTS,
                 progress.step,
                 {
-                    "start": start,
+                    "identity": identity,
                     "model": context.policy.state_dict(),
                     "reference": None if reference is None else reference.state_dict(),
                     "optimiser": context.learner.optimiser.state_dict(),
                     "progress": progress.state(),
                 },
             )
-            heartbeat(progress, context.recorder)
-        record_seconds = time.perf_counter() - began
+            checkpoint_seconds = time.perf_counter() - began
+            heartbeat(progress)
+
+
+def _stopped(settings: RunSettings, step: int, error: NonFiniteError) -> StoppedError:
+    return StoppedError(
+        f"run {settings.run}, step {step}: {error}: training stops. The rows of this step are in "
+        f"the log, its weights are not saved. Likely causes: optimiser.learning_rate too high "
+        f"({settings.optimiser.learning_rate:g}); ratios that overflow (ratio_max and weight_max "
+        f"of its trajectories); broken weights in the model that it started from. The same "
+        f"settings come to the same: change them, which makes a new run."
+    )
 
 
 def _reincarnate(context: RunContext, progress: Progress) -> None:
@@ -159,9 +210,9 @@ def _validate(context: RunContext, progress: Progress, folder: Path) -> None:
         context.tokenizer,
         context.validation,
         settings.evaluation.validation_samples,
-        settings.evaluation,
+        settings,
         context.grader,
-        torch_generator(settings.seed, "validation", progress.step),
+        derived_seed(settings.seed, "validation", progress.step),
         run=settings.run,
         step=progress.step,
         benchmark="validation",

@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 from torch.nn.utils import get_total_norm
+from transformers import PreTrainedModel
 
 from exgrpo import objective
 from exgrpo.batch import Row
@@ -17,15 +18,15 @@ from exgrpo.policy import TokenScores, micro_batches, score_tokens
 from exgrpo.settings import Clip, RunSettings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowUpdate:
-    """What the last update saw of one trajectory: log-probabilities then, ratios and weights.
+    """What the last update saw of one trajectory: log-probabilities [tokens], ratios, weights.
 
     ess: effective sample size of the tokens' ratios or weights as a share of the tokens,
     (sum w)^2 / (n sum w^2): 1 when all are equal.
     """
 
-    logprobs: list[float]
+    logprobs: np.ndarray
     ratio_mean: float
     ratio_min: float
     ratio_max: float
@@ -46,9 +47,13 @@ class Norms:
     replayed: float
 
 
+class NonFiniteError(Exception):
+    """What is NaN or infinite, so that going on would learn from it or save it."""
+
+
 @dataclass(frozen=True)
 class UpdateReport:
-    """One loss and one Norms an optimiser step, and one RowUpdate a trained row, by row id."""
+    """One loss and one Norms an optimiser step; a RowUpdate for each row with a gradient, by id."""
 
     losses: list[float] = field(default_factory=list)
     norms: list[Norms] = field(default_factory=list)
@@ -60,10 +65,10 @@ class UpdateReport:
 class Learner:
     """What the update works on. reference: the frozen policy of the KL, or None."""
 
-    model: torch.nn.Module
+    model: PreTrainedModel
     optimiser: torch.optim.Optimizer
     accelerator: Accelerator
-    reference: torch.nn.Module | None = None
+    reference: PreTrainedModel | None = None
 
 
 def update_policy(
@@ -88,12 +93,25 @@ def update_policy(
     for chosen in [part for part in parts if part] * settings.batch.passes:
         value, norm = _gradient(chosen, settings, clip, learner, seen)
         losses.append(value)
-        if _usable(norm.total, settings.optimiser.grad_skip):
+        if math.isfinite(value) and _usable(norm.total, settings.optimiser.grad_skip):
             learner.optimiser.step()
             norms.append(norm)
         else:
             skipped += 1
     return UpdateReport(losses, norms, skipped, seen)
+
+
+def require_finite(report: UpdateReport, entropy: float, model: torch.nn.Module) -> None:
+    """NonFiniteError when the losses, the sampled tokens' mean entropy or the weights are broken.
+
+    A broken policy samples no right answer: without signal its loss is 0, but its entropy NaN.
+    """
+    values = {f"the loss of update {number}": loss for number, loss in enumerate(report.losses, 1)}
+    values["the mean entropy of the sampled tokens"] = entropy
+    values["the norm of the weights"] = float(get_total_norm(list(model.parameters())))
+    for what, value in values.items():
+        if not math.isfinite(value):
+            raise NonFiniteError(f"{what} is {value}")
 
 
 def _usable(norm: float, limit: float | None) -> bool:
@@ -143,23 +161,24 @@ def _backward(
     # RePO's J_on + J_off: each part is a mean of its own.
     divided_by = part if settings.objective.baseline == "apart" else rows
     divisor = Divisor(len(divided_by), _tokens(divided_by))
+    # Without a penalty a row of advantage 0 adds exactly 0 to loss and gradient.
     penalised = objective.has_penalty(settings.objective)
+    learning = [row for row in part if penalised or row.advantage != 0]
     total = 0.0
-    for batch, learns in _batches(part, settings.batch.micro_batch_tokens, penalised):
-        with torch.set_grad_enabled(learns):
-            scores = score_tokens(
-                learner.model,
-                [row.sequence for row in batch],
-                settings.rollout.temperature,
-                entropy_gradient=settings.objective.entropy_bonus > 0,
-            )
-            inputs = token_batch(batch, scores, settings, divisor, learner.reference)
-            result = objective.surrogate(inputs, settings.objective, clip)
-            value = objective.loss(
-                result.value, inputs, scores.entropies, tokens, settings.objective
-            )
-        if learns:
-            learner.accelerator.backward(value)
+    for indices in micro_batches(
+        [row.sequence for row in learning], settings.batch.micro_batch_tokens
+    ):
+        batch = [learning[index] for index in indices]
+        scores = score_tokens(
+            learner.model,
+            [row.sequence for row in batch],
+            settings.rollout.temperature,
+            entropy_gradient=settings.objective.entropy_bonus > 0,
+        )
+        inputs = token_batch(batch, scores, settings, divisor, learner.reference)
+        result = objective.surrogate(inputs, settings.objective, clip)
+        value = objective.loss(result.value, inputs, scores.entropies, tokens, settings.objective)
+        learner.accelerator.backward(value)
         total += value.item()
         seen.update(_per_row(batch, scores, result))
     return total
@@ -169,25 +188,12 @@ def _tokens(rows: Sequence[Row]) -> int:
     return sum(len(row.sequence.response_ids) for row in rows)
 
 
-def _batches(rows: list[Row], budget: int, penalised: bool) -> Iterator[tuple[list[Row], bool]]:
-    """Micro-batches, and whether they have a gradient.
-
-    Without an entropy bonus or a KL a row of advantage 0 has none: its forward is for the log
-    alone, and its backward is left out.
-    """
-    learning = [row for row in rows if penalised or row.advantage != 0]
-    idle = [row for row in rows if not (penalised or row.advantage != 0)]
-    for part, learns in ((learning, True), (idle, False)):
-        for indices in micro_batches([row.sequence for row in part], budget):
-            yield [part[index] for index in indices], learns
-
-
 def token_batch(
     rows: Sequence[Row],
     scores: TokenScores,
     settings: RunSettings,
     divisor: Divisor,
-    reference: torch.nn.Module | None,
+    reference: PreTrainedModel | None,
 ) -> TokenBatch:
     """The flat inputs of the loss for rows and their scores."""
     device, dtype = scores.logprobs.device, scores.logprobs.dtype
@@ -201,8 +207,8 @@ def token_batch(
         counts = torch.tensor(lengths, device=device)
         return torch.tensor(values, dtype=kind, device=device).repeat_interleave(counts)
 
-    def joined(lists: Iterator[Sequence[float]]) -> Tensor:
-        return torch.tensor([value for each in lists for value in each], dtype=dtype, device=device)
+    def joined(arrays: Iterator[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.concatenate(list(arrays))).to(device, dtype)
 
     return TokenBatch(
         logprobs=scores.logprobs,
@@ -219,7 +225,7 @@ def token_batch(
 
 @torch.no_grad()
 def _reference_logprobs(
-    rows: Sequence[Row], settings: RunSettings, reference: torch.nn.Module | None
+    rows: Sequence[Row], settings: RunSettings, reference: PreTrainedModel | None
 ) -> Tensor | None:
     if reference is None:
         return None
@@ -248,10 +254,8 @@ def _per_row(rows: Sequence[Row], scores: TokenScores, result: Surrogate) -> dic
         "weight_ess": mean(weight) ** 2 / mean(weight**2),
         "clipped_share": mean(clipped),
     }
-    logprobs = scores.logprobs.detach().cpu().split(lengths.tolist())
+    logprobs = np.split(scores.logprobs.detach().cpu().numpy(), starts[1:])
     return {
-        row.id: RowUpdate(
-            now.tolist(), **{name: float(values[index]) for name, values in columns.items()}
-        )
+        row.id: RowUpdate(now, **{name: float(values[index]) for name, values in columns.items()})
         for index, (row, now) in enumerate(zip(rows, logprobs, strict=True))
     }

@@ -27,7 +27,7 @@ def _build(results: Path, study: str | None) -> None:
     lake = results / "lake"
     entries = read_entries(lake)
     left_out = {
-        entry.entry: reason for entry in entries if (reason := _why_left_out(entry, results))
+        entry.entry: reason for entry in entries if (reason := why_left_out(entry, results))
     }
     check_files([entry for entry in entries if entry.entry not in left_out], lake)
     info = catalog.build(entries, left_out, lake, results / "workbench.duckdb")
@@ -47,7 +47,7 @@ def _only_builder(results: Path) -> Iterator[None]:
         yield
 
 
-def _why_left_out(entry: Entry, results: Path) -> str | None:
+def why_left_out(entry: Entry, results: Path) -> str | None:
     """Why an entry does not count: its study is gone or no longer lists it; None if it counts."""
     if entry.entry.startswith("import-"):
         return None

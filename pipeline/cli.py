@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.errors import UserError as AnalysisError
-from exgrpo.errors import UserError
+from exgrpo.errors import PreemptedError, UserError
 from pipeline.terminal import printable
 
 if TYPE_CHECKING:
@@ -37,12 +37,18 @@ CONFIG, RESULTS = Path("config"), Path("results")
 
 
 def main() -> None:
-    """Run the command line. A UserError or a full disk is told in a line and exit code 2."""
+    """Run the command line. A UserError or a full disk is told in a line and exit code 2.
+
+    A job that was preempted ends with EX_TEMPFAIL: the workflow tries it again.
+    """
     try:
         app()
     except (UserError, AnalysisError) as error:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except PreemptedError as told:
+        print(f"preempted: {printable(str(told))}", file=sys.stderr)
+        sys.exit(os.EX_TEMPFAIL)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -95,12 +101,32 @@ def sql(
     query: Annotated[str | None, typer.Argument(help="One SELECT; a prompt without it.")] = None,
     format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to print.")] = 1000,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also ask runs that are still being trained.")
+    ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Ask the catalog a question in SQL, read-only."""
     from pipeline.sql import run_sql
 
-    run_sql(query, results, format, limit)
+    run_sql(query, results, format, limit, live)
+
+
+@app.command()
+def status(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Results, a study's folder or a run's; `results` unless told."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
+    watch: Annotated[
+        float | None, typer.Option(min=0.1, help="Print it again every so many seconds.")
+    ] = None,
+) -> None:
+    """Say how every run is getting on: step, rate, time left, reward, and what went wrong."""
+    from pipeline.status import show_status
+
+    show_status(folders or [RESULTS], as_json, watch)
 
 
 @app.command("import")

@@ -11,7 +11,7 @@ from exgrpo.evaluation import evaluate
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy, tokenizer_hash
 from exgrpo.records import Recorder
-from exgrpo.seeds import torch_generator
+from exgrpo.seeds import derived_seed
 from exgrpo.studies import Study
 from pipeline.files import (
     base_path,
@@ -34,7 +34,7 @@ BENCHMARKS = ("test_id", "test_ood")
 def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
     """Evaluate a run's final checkpoint, or the base model, on both test sets; every sample kept.
 
-    All runs of a study sample with the same generator seed, so they differ by their policy alone.
+    All runs of a study sample with the same seeds, so they differ by their policy alone.
     """
     torch.set_num_threads(threads)
     is_base = run == study.base_run
@@ -58,9 +58,9 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
                 tokenizer,
                 questions.load(question_file(study, benchmark, results)),
                 settings.evaluation.test_samples,
-                settings.evaluation,
+                settings,
                 grader,
-                torch_generator(0, benchmark, 0),
+                derived_seed(0, benchmark, 0),
                 run=run,
                 step=0 if is_base else settings.training.steps,
                 benchmark=benchmark,

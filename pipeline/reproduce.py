@@ -136,7 +136,7 @@ def _run_to_end(command: list[str], lock: IO[str]) -> int:
         while (code := _wait(process)) is None:
             if len(told) > heard:  # Ctrl-C reaches all by itself; a plain `kill` only us
                 heard = len(told)
-                _interrupt_children()
+                _tell_jobs(told[-1])
     finally:
         for stop, handler in zip(stops, before, strict=True):
             signal.signal(stop, handler)
@@ -152,11 +152,16 @@ def _wait(process: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _interrupt_children() -> None:
+def _tell_jobs(number: int) -> None:
+    """Pass a signal on: Ctrl-C ends a job at once, SIGTERM lets training save the step it is in.
+
+    Not to graders, which have sessions of their own: that step still needs them.
+    """
     for child in psutil.Process().children(recursive=True):
         try:
-            child.send_signal(signal.SIGINT)
-        except psutil.NoSuchProcess:
+            if os.getsid(child.pid) == os.getsid(0):
+                child.send_signal(number)
+        except (psutil.NoSuchProcess, ProcessLookupError):
             continue
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,9 @@ from rich.text import Text
 
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
+from analysis.live import find_runs
 from analysis.queries import MOST_BYTES, ask, flat
+from pipeline.live_catalog import live_catalog
 from pipeline.terminal import printable
 
 FORMATS = ("table", "csv", "json")
@@ -36,45 +39,73 @@ ORDER BY column_index
 """
 
 
-def run_sql(query: str | None, results: Path, format: str = "table", limit: int = 1000) -> None:
-    """Answer one query, or open the prompt when there is none."""
+def run_sql(
+    query: str | None,
+    results: Path,
+    format: str = "table",
+    limit: int = 1000,
+    live: bool = False,
+) -> None:
+    """Answer one query, or open the prompt when there is none.
+
+    live: ask the catalog of this moment, with what runs have logged that are not in the lake yet.
+    """
     if query is None:
-        prompt(results)
+        prompt(results, live)
     else:
-        print_answer(results, query, format, limit)
+        print_answer(results, query, format, limit, live)
 
 
-def print_answer(results: Path, query: str, format: str = "table", limit: int = 1000) -> None:
+def print_answer(
+    results: Path, query: str, format: str = "table", limit: int = 1000, live: bool = False
+) -> None:
     """Print the answer to one SELECT: to the screen as a table, or as CSV or JSON lines.
 
     That rows were left out is said on standard error, so that CSV and JSON stay clean.
     """
     if format not in FORMATS:
         raise UserError(f"unknown format {format!r}. Known: {', '.join(FORMATS)}.")
-    with open_catalog(_catalog(results)) as connection:
+    with _opened(results, live) as connection:
         _answer(connection, query, format, limit)
 
 
-def prompt(results: Path) -> None:
+def prompt(results: Path, live: bool = False) -> None:
     r"""Answer statements until `\q`: at a prompt, or one a line from standard input.
 
     `\d` lists the tables, `\d TABLE` its columns with their meaning. A mistake in one statement
     does not end the prompt; from standard input it does.
     """
-    with open_catalog(_catalog(results)) as connection:
+    with _opened(results, live) as connection:
         if not sys.stdin.isatty():
             for statement in _statements(sys.stdin.read()):
                 _respond(connection, statement)
             return
-        print(
-            "SELECT ... asks, \\d lists the tables, \\d TABLE its columns, \\q ends.\n"
-            f"In the DuckDB shell: duckdb -readonly {_catalog(results)}"
-        )
+        print("SELECT ... asks, \\d lists the tables, \\d TABLE its columns, \\q ends.")
+        if live:
+            print("The rows are those of this moment; open the prompt again for newer ones.")
+        else:
+            print(f"In the DuckDB shell: duckdb -readonly {_catalog(results)}")
         for statement in _typed(results):
             try:
                 _respond(connection, statement)
             except UserError as error:
                 print(f"error: {printable(str(error))}", file=sys.stderr)
+
+
+def _opened(results: Path, live: bool) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+    """The catalog, or that of this moment. UserError when it is missing, see `open_catalog`."""
+    if live:
+        return live_catalog(results)
+    if not _catalog(results).is_file() and _has_logs(results):
+        raise UserError(
+            f"{_catalog(results)}: there is no catalog yet, but there are logs of runs: "
+            f"`exgrpo sql --live` asks those. The catalog comes when `exgrpo reproduce` has ended."
+        )
+    return open_catalog(_catalog(results))
+
+
+def _has_logs(results: Path) -> bool:
+    return any((run.folder / "log").is_dir() for run in find_runs(results))
 
 
 def _catalog(results: Path) -> Path:
@@ -126,12 +157,12 @@ def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:
     if name != "\\d":
         raise UserError(f"unknown command {command!r}. Known: \\d, \\d TABLE, \\q.")
     if not table:
-        _print_table(connection.sql(TABLES).pl())
+        print_table(connection.sql(TABLES).pl())
         return
     columns = connection.sql(COLUMNS, params={"table": table.strip()}).pl()
     if columns.is_empty():
         raise UserError(f"no table {table.strip()!r}. `\\d` lists the tables.")
-    _print_table(columns)
+    print_table(columns)
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, query: str, format: str, limit: int) -> None:
@@ -141,7 +172,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, query: str, format: str, limi
     elif format == "json":
         _print_data(answer.frame.write_ndjson())
     else:
-        _print_table(answer.frame)
+        print_table(answer.frame)
         print(f"rows: {answer.frame.height}, seconds: {answer.seconds:.2f}")
     if answer.truncated:
         shown = answer.frame.height
@@ -158,7 +189,7 @@ def _print_data(text: str) -> None:
     print(printable(text) if sys.stdout.isatty() else text, end="")
 
 
-def _print_table(frame: pl.DataFrame) -> None:
+def print_table(frame: pl.DataFrame) -> None:
     """Print a frame; a value is text, never markup, and wraps rather than being cut.
 
     Into a pipe or a file a row is one line, however long.

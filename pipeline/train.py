@@ -2,6 +2,8 @@
 
 import fcntl
 import json
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,16 +14,15 @@ import torch
 
 from exgrpo import questions
 from exgrpo.checkpoint import Progress
-from exgrpo.errors import UserError
+from exgrpo.errors import PreemptedError, UserError
 from exgrpo.policy import load_tokenizer, tokenizer_hash
-from exgrpo.records import Recorder
+from exgrpo.records import attempts
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
-from exgrpo.trainer import train
+from exgrpo.trainer import StoppedError, train
 from pipeline.files import (
     DONE,
     base_path,
-    begin,
     mark_done,
     question_file,
     require_done,
@@ -35,10 +36,15 @@ from pipeline.provenance import now, run_row
 
 BEST, LOG = "best", "log"  # folders of a run that others may need
 PROGRESS_SECONDS = 10.0
+LOCK_TRIES = 25  # half a second: who asks how a run is getting on has a share of it for an instant
 
 
 def train_run(study: Study, run: str, results: Path, threads: int) -> None:
-    """Train a run of the study; leaves its log, `final/`, `run.json` and, last, `done.json`."""
+    """Train a run of the study; leaves its log, `final/`, `run.json` and, last, `done.json`.
+
+    A run that is done is left as it is. Raises PreemptedError when SIGTERM came: the step that it
+    was in is trained and saved then.
+    """
     torch.set_num_threads(threads)
     settings = run_settings(study, run)
     folder = run_folder(study, run, results)
@@ -46,29 +52,59 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
     require_done(study_folder(study, results) / "base", section_hash(settings.base))
     best = _left_by(settings.training.start_from, BEST, study, run, results)
     pool_log = _left_by(settings.join.pool, LOG, study, run, results)
-    with _only_process(folder):
-        begin(folder)
+    with _only_process(folder), _preemption() as preempted:
+        if (folder / DONE).is_file():
+            print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
+            return
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
         row = _open_row(study, run, settings, folder, results)
 
-        def heartbeat(progress: Progress, recorder: Recorder) -> None:
-            _reach(row, progress, recorder)
+        def heartbeat(progress: Progress) -> None:
+            row.update(
+                steps=progress.step, seconds=progress.seconds, attempts=attempts(folder / LOG)
+            )
             write_json(folder / "run.json", row)
 
-        progress, recorder = train(
-            settings,
-            base_path(study, results),
-            questions.load(question_file(study, "train", results)),
-            questions.load(question_file(study, "validation", results)),
-            folder,
-            start_path=str(best) if best else None,
-            pool_log=pool_log,
-            report=ProgressLine(settings),
-            heartbeat=heartbeat,
-        )
-        _reach(row, progress, recorder)
-        write_json(folder / "run.json", row | {"status": "done", "finished": now()})
-        mark_done(folder, run=run, steps=progress.step, attempts=recorder.attempt)
+        try:
+            progress = train(
+                settings,
+                base_path(study, results),
+                questions.load(question_file(study, "train", results)),
+                questions.load(question_file(study, "validation", results)),
+                folder,
+                start_path=str(best) if best else None,
+                pool_log=pool_log,
+                report=ProgressLine(settings),
+                heartbeat=heartbeat,
+                stop=preempted.is_set,
+            )
+        except StoppedError as error:
+            write_json(folder / "run.json", row | {"status": "stopped", "reason": str(error)})
+            raise
+        if progress.step < settings.training.steps:
+            raise PreemptedError(
+                f"{run}: told to end (SIGTERM). Saved after step {progress.step} of "
+                f"{settings.training.steps}; the same command goes on from there."
+            )
+        row |= {"status": "done", "finished": now()}
+        heartbeat(progress)
+        mark_done(folder, run=run, steps=progress.step, attempts=row["attempts"])
+
+
+@contextmanager
+def _preemption() -> Iterator[threading.Event]:
+    """An event that the first SIGTERM sets; a second one ends the process at once."""
+    told = threading.Event()
+
+    def hear(*_: object) -> None:
+        told.set()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    before = signal.signal(signal.SIGTERM, hear)
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _left_by(source: str | None, part: str, study: Study, run: str, results: Path) -> Path | None:
@@ -97,25 +133,27 @@ def _open_row(
     return row
 
 
-def _reach(row: dict[str, Any], progress: Progress, recorder: Recorder) -> None:
-    row |= {
-        "steps": progress.step,
-        "seconds": progress.seconds,
-        "attempts": recorder.attempt,
-    }
-
-
 @contextmanager
 def _only_process(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; the system frees it even when the process is killed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot write: {error.strerror}. Mend the permissions, then run again."
+        ) from error
+    with file as lock:
+        for _ in range(LOCK_TRIES):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.02)
+        else:
             raise UserError(
                 f"{folder}: another process is training this run. Wait for it or end it."
-            ) from error
+            )
         yield
 
 

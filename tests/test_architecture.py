@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 MAY_IMPORT = {
     "exgrpo": ("exgrpo",),
-    "analysis": ("analysis", "exgrpo.tables"),
+    "analysis": ("analysis", "exgrpo.tables", "exgrpo.records", "exgrpo.errors"),
     "pipeline": ("pipeline", "exgrpo", "analysis"),
     "app": ("app", "analysis", "exgrpo.tables"),
 }

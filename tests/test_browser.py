@@ -7,9 +7,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
+from lake_fixture import HOSTILE, STEPS, STUDY, DemoResults, make_results
 
 from analysis.figures import FIGURES
+from exgrpo.records import Recorder
 from pipeline.analyse import analyse
 from pipeline.figures import draw_figures
 
@@ -102,6 +103,20 @@ def test_hostile_text_runs_nothing(
     page.locator('[data-testid="stCode"]', has_text="<img src=x onerror=alert(1)>").wait_for()
     assert page.locator('img[src="x"]').count() == 0
     assert alerts == []
+
+
+def test_the_live_screen_reads_anew_by_itself(
+    address: str, tools: dict[str, Any], page: Any, demo: DemoResults
+) -> None:
+    points = "document.querySelector('.js-plotly-plot')?.data?.[0].x.length"
+    page.goto(f"{address}/live")
+    tools["settle"](page)
+    page.wait_for_function(f"{points} === {STEPS}")
+    run = next(iter(demo.study.runs))
+    recorder = Recorder(demo.results / STUDY / "runs" / run / "log", resumed_from=STEPS)
+    recorder.add("steps", [{"run": run, "step": STEPS + 1, "reward": 0.5}])
+    recorder.flush(STEPS + 1, STEPS + 1)
+    page.wait_for_function(f"{points} === {STEPS + 1}")
 
 
 def test_every_picture_of_the_readme_is_made_and_small(

@@ -4,7 +4,6 @@ The reference scores every sequence alone and without padding, the real path in 
 padded on the right, after rollouts padded on the left: where they agree, padding does not matter.
 """
 
-import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +18,11 @@ from slow_step import SlowUpdate, distance, norm, slow_updates
 from test_trainer import final_weights
 from watched import ARMS, WatchedRun, changed, little_arms, watched_run
 
+from exgrpo import objective
 from exgrpo import update as update_module
+from exgrpo.batch import Row
 from exgrpo.grading import Grader
-from exgrpo.policy import TokenScores, TokenSequence, load_tokenizer
+from exgrpo.policy import TokenScores, load_tokenizer
 from exgrpo.settings import RunSettings
 
 EXACT = 1e-9  # relative; 1e-6 is what was asked for, 1e-12 what was measured
@@ -123,7 +124,8 @@ def test_clip_mask_and_penalty_were_at_work(train: Train) -> None:
     """What the comparison above would say nothing of if it never happened."""
     fresh, replayed = ~pl.col("replayed"), pl.col("replayed")
     clipped = pl.col("clipped_share") > 0
-    assert train("on_policy").rows.filter(fresh, clipped).height
+    clipping = ("on_policy", "grpo", "question_replay", "exgrpo_clip")
+    assert any(train(arm).rows.filter(fresh, clipped).height for arm in clipping)
     assert train("remix").rows.filter(replayed, clipped).height
     assert not train("no_shaping").rows.filter(replayed, clipped).height
     unequal = pl.col("bucket").is_not_null()
@@ -162,6 +164,34 @@ def test_micro_batches_change_nothing(
     for other in others:
         for left, right in zip(first.updates, other.updates, strict=True):
             assert distance(left.gradient, right.gradient) <= EXACT * norm(left.gradient)
+
+
+def test_rows_without_signal_add_exactly_nothing(
+    able_folder: str,
+    grader: Grader,
+    arms: dict[str, RunSettings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Left out of the update, or sent through it one by one: every gradient has the same bits."""
+    settings = changed(
+        arms["start_at_0"], objective={"entropy_bonus": 0.0}, batch={"micro_batch_tokens": 1}
+    )
+    left_out = watched_run(tmp_path / "left out", able_folder, settings, grader, 0.3)
+    monkeypatch.setattr(objective, "has_penalty", lambda _: True)
+    taken_in = watched_run(tmp_path / "taken in", able_folder, settings, grader, 0.3)
+    idle, learning = pl.col("advantage") == 0, pl.col("advantage") != 0
+    rows = left_out.rows
+    assert rows.filter(idle).height and rows.filter(learning, replayed=True).height
+    assert rows.filter(idle)["ratio_mean"].null_count() == rows.filter(idle).height
+    assert rows.filter(learning)["ratio_mean"].null_count() == 0
+    assert taken_in.rows["ratio_mean"].null_count() == 0
+    assert len(left_out.updates) == len(taken_in.updates) > 0
+    for one, other in zip(left_out.updates, taken_in.updates, strict=True):
+        for name, gradient in one.gradient.items():
+            assert torch.equal(gradient, other.gradient[name])
+    losses = (run.table("steps")["loss"].to_list() for run in (left_out, taken_in))
+    assert next(losses) == next(losses)
 
 
 def test_a_pad_token_that_is_the_end_token_changes_nothing(
@@ -225,33 +255,28 @@ def test_gradient_factor_of_a_replayed_token(
 ) -> None:
     """beta * w / (w + beta)^2, as autograd has it at the log-probabilities of the real path."""
     settings = changed(arms["start_at_0"], objective={"entropy_bonus": 0.0, "beta": beta})
-    score_tokens = update_module.score_tokens
-    seen: list[tuple[list[TokenSequence], TokenScores]] = []
+    token_batch = update_module.token_batch
+    seen: list[tuple[list[Row], TokenScores]] = []
 
-    def score_and_keep(model: Any, sequences: list[TokenSequence], *more: Any, **other: Any) -> Any:
-        scores = score_tokens(model, sequences, *more, **other)
-        if scores.logprobs.requires_grad:
-            scores.logprobs.retain_grad()
-            seen.append((sequences, scores))
-        return scores
+    def batch_and_keep(rows: list[Row], scores: TokenScores, *more: Any) -> Any:
+        scores.logprobs.retain_grad()
+        seen.append((rows, scores))
+        return token_batch(rows, scores, *more)
 
-    monkeypatch.setattr(update_module, "score_tokens", score_and_keep)
+    monkeypatch.setattr(update_module, "token_batch", batch_and_keep)
     run = watched_run(tmp_path, able_folder, settings, grader, 0.3)
     slopes = {}
-    for sequences, scores in seen:
-        lengths = [len(each.response_ids) for each in sequences]
-        columns = (scores.logprobs.grad, scores.logprobs.detach())
-        split = zip(*(column.split(lengths) for column in columns), strict=True)
-        for sequence, (slope, log_p) in zip(sequences, split, strict=True):
-            slopes[tuple(sequence.response_ids), round(float(log_p[0]), 9)] = slope
+    for rows, scores in seen:
+        lengths = [len(row.sequence.response_ids) for row in rows]
+        for row, slope in zip(rows, scores.logprobs.grad.split(lengths), strict=True):
+            slopes[row.id] = slope
     factors = []
     for update in slow_updates(run):
         sequences = len(update.rows)
         for row in update.rows:
-            if row["replayed"]:
+            if row["replayed"] and row["advantage"]:
                 ratio = update.parts[row["trajectory"]].ratio
-                log_p = math.log(ratio[0]) + row["behaviour_logprobs"][0]
-                slope = slopes[tuple(row["token_ids"]), round(log_p, 9)]
+                slope = slopes[row["trajectory"]]
                 shared = -row["advantage"] / (sequences * settings.rollout.max_new_tokens)
                 factor = beta * ratio / (ratio + beta) ** 2
                 np.testing.assert_allclose(slope / shared, factor, rtol=1e-6)

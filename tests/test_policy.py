@@ -10,7 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from exgrpo.errors import UserError
 from exgrpo.policy import (
@@ -112,6 +119,69 @@ def test_entropy_gradient_only_when_asked_for(base_folder: str) -> None:
     sequence = [TokenSequence([1, 4], [7, 2])]
     assert not score_tokens(model, sequence, 1.0).entropies.requires_grad
     assert score_tokens(model, sequence, 1.0, entropy_gradient=True).entropies.requires_grad
+
+
+@pytest.mark.parametrize("entropy_gradient", [False, True])
+def test_logits_in_chunks_equal_logits_at_once(
+    base_folder: str, entropy_gradient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values and gradients; neither forward nor backward has more logits than it may."""
+    model, tokenizer = load_policy(base_folder)
+    vocabulary = len(tokenizer)
+    sequences = _sequences(9, vocabulary)
+    held: list[int] = []
+    head = model.get_output_embeddings()
+    head.register_forward_hook(lambda module, inputs, logits: held.append(logits.numel()))
+
+    def scores_and_gradient() -> list[torch.Tensor]:
+        model.zero_grad()
+        scores = score_tokens(model, sequences, 0.8, entropy_gradient)
+        weight = torch.linspace(-1, 1, len(scores.logprobs))
+        value = (scores.logprobs * weight).sum()
+        if entropy_gradient:
+            value = value + (scores.entropies * weight.flip(0)).sum()
+        value.backward()
+        gradients = [weight.grad.clone() for weight in model.parameters()]
+        return [scores.logprobs.detach(), scores.entropies.detach(), *gradients]
+
+    at_once = scores_and_gradient()
+    assert len(held) == 1
+    held.clear()
+    monkeypatch.setattr("exgrpo.policy.HEAD_LOGITS", 7 * vocabulary + 3)
+    in_chunks = scores_and_gradient()
+    assert max(held) <= 7 * vocabulary + 3
+    # Backward works them out again.
+    assert len(held) == 2 * math.ceil(len(at_once[0]) * vocabulary / (7 * vocabulary + 3))
+    for one, other in zip(at_once, in_chunks, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def test_a_model_that_caps_its_logits_is_refused(base_folder: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = Gemma2Config(
+        vocab_size=20, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, head_dim=16, final_logit_softcapping=0.5,
+    )  # fmt: skip
+    model = Gemma2ForCausalLM(config)
+    torch.nn.init.normal_(model.get_output_embeddings().weight)  # logits that the cap is felt by
+    model.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(base_folder).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match=r"gemma2\) does more to its logits .*base\.path"):
+        load_policy(str(tmp_path))
+
+
+def test_bfloat16_is_of_the_products_alone(able_folder: str) -> None:
+    """Weights and gradients stay float32; scores are near, not equal, and float32 too."""
+    model, tokenizer = load_policy(able_folder, "bfloat16")
+    exact, _ = load_policy(able_folder)
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+    sequences = _sequences(9, len(tokenizer))
+    scores, precise = (score_tokens(each, sequences, 1.0) for each in (model, exact))
+    assert scores.logprobs.dtype == scores.entropies.dtype == torch.float32
+    difference = (scores.logprobs - precise.logprobs).abs().max()
+    assert 1e-6 < difference < 0.5
+    scores.logprobs.sum().backward()
+    assert {weight.grad.dtype for weight in model.parameters()} == {torch.float32}
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100))

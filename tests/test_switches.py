@@ -185,14 +185,12 @@ def test_passes_and_updates(go: Go) -> None:
 
 
 def test_gradient_clip(go: Go) -> None:
-    free, bound = (go(optimiser={"grad_clip": each}, training={"steps": 2}) for each in (None, 0.1))
-    assert distance(free.updates[0].weights, bound.updates[0].weights) == 0
-    whole, clipped = free.updates[0].gradient, bound.updates[0].gradient
-    assert norm(whole) > 0.1
-    assert norm(clipped) == pytest.approx(0.1, rel=1e-4)
-    scaled = {name: each * norm(clipped) / norm(whole) for name, each in whole.items()}
-    assert distance(scaled, clipped) < 1e-9
-    assert max(norm(update.gradient) for update in free.updates) > 0.1
+    free, bound = (go(learning_rate=0.0, optimiser={"grad_clip": each}) for each in (None, 0.1))
+    norms = [norm(update.gradient) for update in free.updates]
+    assert max(norms) > 0.1 > min(norms)
+    for one, other, size in zip(free.updates, bound.updates, norms, strict=True):
+        scaled = {name: each * min(1.0, 0.1 / size) for name, each in one.gradient.items()}
+        assert distance(scaled, other.gradient) < 1e-5 * size  # torch adds 1e-6 to the norm
 
 
 def test_gradient_skip(go: Go) -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import torch
 from polars.testing import assert_frame_equal
 from safetensors.torch import load_file
 
-from exgrpo import checkpoint, questions
+from exgrpo import questions
 from exgrpo.batch import Outcome
-from exgrpo.errors import UserError
 from exgrpo.grading import Grader
 from exgrpo.objective import shape
 from exgrpo.records import check_part, live_parts
@@ -23,6 +21,8 @@ from exgrpo.settings import Objective, Questions, RunSettings
 from exgrpo.trainer import train
 
 QUESTIONS = Questions(train=10, validation=4, test_id=1, test_ood=1, max_level=2, max_ood_level=3)
+
+PLACES = [(group, slot) for group in range(4) for slot in range(4)]  # of a batch
 
 
 def settings(**sections: dict[str, Any]) -> RunSettings:
@@ -39,7 +39,7 @@ def settings(**sections: dict[str, Any]) -> RunSettings:
     }
     for name, section in sections.items():
         values[name] = {**values[name], **section} if name in values else section
-    return RunSettings.model_validate({"study": "test", "arm": "arm", "seed": 0, **values})
+    return RunSettings.model_validate({"study": "test", "arm": "arm", "seed": 4, **values})
 
 
 def run(
@@ -49,9 +49,11 @@ def run(
     report: Callable[[dict[str, Any]], None] = lambda metrics: None,
 ) -> None:
     splits = questions.make_splits(of.questions)
-    train(
-        of, base, splits["train"], splits["validation"], folder, report, lambda progress, log: None
-    )
+    train(of, base, splits["train"], splits["validation"], folder, report, lambda progress: None)
+
+
+class KilledError(Exception):
+    """Stands for a kill: nothing after it is done."""
 
 
 def final_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -226,29 +228,6 @@ def test_replay_share_zero_is_bit_equal_to_the_baseline(base_folder: str, tmp_pa
     )
 
 
-class KilledError(Exception):
-    """Stands for a kill: the process is gone between two steps."""
-
-
-@pytest.mark.parametrize("last_step", [1, 2, 3, 4, 5])
-def test_a_resume_is_bit_equal_to_no_interruption(
-    base_folder: str, finished: Path, tmp_path: Path, last_step: int
-) -> None:
-    def kill(metrics: dict[str, Any]) -> None:
-        if metrics["step"] == last_step + 1:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        run(tmp_path, base_folder, settings(), kill)
-    seen: list[int] = []
-    run(tmp_path, base_folder, settings(), lambda metrics: seen.append(metrics["step"]))
-    assert seen == list(range(last_step - last_step % 2 + 1, 7))
-    for table in ("trajectories", "tokens", "steps", "candidates", "experience", "evaluations"):
-        assert_frame_equal(read(tmp_path, table), read(finished, table), check_exact=True)
-    left, right = final_weights(tmp_path), final_weights(finished)
-    assert all(torch.equal(left[key], right[key]) for key in left)
-
-
 def test_micro_batches_change_no_gradient(base_folder: str, tmp_path: Path) -> None:
     one_step = {"steps": 1, "checkpoint_every": 1}
     weights = []
@@ -264,19 +243,16 @@ def test_micro_batches_change_no_gradient(base_folder: str, tmp_path: Path) -> N
             torch.testing.assert_close(other[key], value, rtol=0, atol=2e-6)
 
 
-def test_leaving_out_rows_without_signal_changes_no_gradient(
-    base_folder: str, tmp_path: Path
-) -> None:
-    """With a bonus too small to matter every row goes backward; with none only those that learn."""
-    weights = []
-    for bonus in (0.0, 1e-30):
-        run(tmp_path / str(bonus), base_folder, settings(objective={"entropy_bonus": bonus}))
-        weights.append(final_weights(tmp_path / str(bonus)))
-    rows = read(tmp_path / "0.0", "trajectories")
-    assert (rows["advantage"] == 0).any() and (rows["advantage"] != 0).any()
-    assert rows["ratio_mean"].null_count() == 0
-    for key, value in weights[0].items():
-        torch.testing.assert_close(weights[1][key], value, rtol=0, atol=1e-5)
+def test_o19_rows_are_logged_in_the_order_of_the_batch(base_folder: str, tmp_path: Path) -> None:
+    """Micro-batches go by length, one trajectory each here; the log does not."""
+    of = settings(batch={"micro_batch_tokens": 1}, training={"steps": 3, "checkpoint_every": 1})
+    run(tmp_path, base_folder, of)
+    for table in ("trajectories", "tokens"):
+        rows = read(tmp_path, table)
+        keys = list(zip(*(rows[key] for key in ("step", "group", "slot")), strict=True))
+        assert keys == [(step, *place) for step in (1, 2, 3) for place in PLACES]
+    lengths = read(tmp_path, "trajectories")["length"].to_list()
+    assert lengths != sorted(lengths), "the order of the micro-batches is another"
 
 
 def test_huge_gradients_are_left_out_and_counted(base_folder: str, tmp_path: Path) -> None:
@@ -297,41 +273,18 @@ def test_float_columns_may_be_sampled_never_silently(base_folder: str, tmp_path:
     assert tokens["token_ids"].null_count() == tokens["behaviour_logprobs"].null_count() == 0
 
 
-def test_another_base_model_is_refused_on_resume(
-    base_folder: str, finished: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    state = checkpoint.load_latest(tmp_path / "run/checkpoints")
-    assert state is not None
-    checkpoint.save(tmp_path / "run/checkpoints", 6, {**state, "start": "another"})
-    with pytest.raises(UserError, match="started from another model"):
-        run(tmp_path / "run", base_folder, settings())
-
-
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(
-    base_folder: str, finished: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    newest = tmp_path / "run/checkpoints/step-00000006.pt"
-    newest.write_bytes(newest.read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"step-00000006\.pt: cannot read the checkpoint"):
-        run(tmp_path / "run", base_folder, settings())
-    newest.unlink()
-    run(tmp_path / "run", base_folder, settings())
-    assert_frame_equal(read(tmp_path / "run", "steps"), read(finished, "steps"))
-
-
-def test_the_policy_learns(base_folder: str, tmp_path: Path) -> None:
-    """Thirty steps on easy questions raise the reward well above where it began."""
+def test_the_policy_learns(able_folder: str, tmp_path: Path) -> None:
+    """Forty on-policy steps raise the reward from a half to nearly all (seeds 0 to 3: to 96 %)."""
     of = settings(
         training={"steps": 40, "checkpoint_every": 40},
         batch={"questions": 8},
-        optimiser={"learning_rate": 1e-3},
         rollout={"group_size": 8, "max_new_tokens": 20},
+        experience={"replay": "none"},
+        objective={"clip_after_start": "fresh"},
     )
-    run(tmp_path, base_folder, of)
+    run(tmp_path, able_folder, of)
     reward = read(tmp_path, "steps")["reward"]
-    assert reward[-8:].mean() > reward[:8].mean() + 0.1
+    assert reward[-8:].mean() > reward[:8].mean() + 0.3
     assert not any(math.isnan(value) for value in reward)
 
 

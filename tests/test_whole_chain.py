@@ -83,7 +83,7 @@ def nothing_is_done(folder: Path, *options: str) -> bool:
 
 
 @pytest.mark.slow
-def test_a_second_call_does_nothing(unbroken: Path) -> None:
+def test_o35_a_second_call_does_nothing(unbroken: Path) -> None:
     assert nothing_is_done(unbroken)
     assert nothing_is_done(unbroken, "--finished")
 
@@ -187,7 +187,7 @@ def test_a_changed_ledger_query_or_template_makes_anew_what_shows_it(
 
 
 @pytest.mark.slow
-def test_an_interrupted_and_a_killed_run_end_like_an_unbroken_one(
+def test_o31_an_interrupted_and_a_killed_run_end_like_an_unbroken_one(
     unbroken: Path, tmp_path: Path
 ) -> None:
     folder = project(tmp_path)

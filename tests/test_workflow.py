@@ -50,6 +50,23 @@ def test_a_run_is_planned_after_the_run_it_needs(folder: Path) -> None:
         assert planned_jobs(folder, "smoke", ROOT / "workflow", target)["train"] == trained
 
 
+def test_o21_only_the_run_that_is_missing_is_trained(folder: Path) -> None:
+    """Of four runs 0, 2 and 3 ended, the last one first: what is left is no matter of counting."""
+    edit(folder / SMOKE, "[on_policy, exgrpo]", "[on_policy, exgrpo, shortest, highest_entropy]")
+    results = folder / "results" / "smoke"
+    planned_jobs(folder, "smoke")  # writes study.json, as every call does
+    first, missing, *others = load_study("smoke", folder / "config").runs
+    for stage in ("questions", "base", *(f"runs/{run}" for run in (*reversed(others), first))):
+        (results / stage).mkdir(parents=True)
+        (results / stage / "done.json").write_text("{}")
+    for run in (first, *others):
+        target = f"results/smoke/runs/{run}/done.json"
+        assert planned_jobs(folder, "smoke", ROOT / "workflow", target) == {}
+    target = f"results/smoke/runs/{missing}/done.json"
+    assert planned_jobs(folder, "smoke", ROOT / "workflow", target)["train"] == 1
+    assert planned_jobs(folder, "smoke")["train"] == 1
+
+
 # The command line
 
 

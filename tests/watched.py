@@ -147,7 +147,7 @@ def train(
             splits["validation"],
             folder,
             report,
-            lambda progress, recorder: None,
+            lambda progress: None,
             **more,
         )
 

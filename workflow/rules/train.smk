@@ -1,6 +1,9 @@
 # Only the last file of a run is declared: Snakemake deletes declared outputs of a job that failed
 # or was killed, and the checkpoints and the log beside it are what the next try goes on from.
 # The run's name carries the hash of its settings, so no other run's checkpoint can be found.
+#
+# A SIGTERM to all processes of the job (a machine that is taken away) ends training after its step,
+# with the code 75 (see pipeline/train.py): until then the shell waits and tee goes on writing.
 rule train:
     input:
         questions="results/{study}/questions/done.json",
@@ -16,6 +19,10 @@ rule train:
         "../../environment.yml"
     threads: config["threads"]
     priority: training_priority
+    # A preempted or killed job goes on from its checkpoint. One that fails by a mistake only says so
+    # three times: Snakemake retries by no exit code.
+    retries: 2
     shell:
+        "trap : TERM; "
         "exgrpo train --study {wildcards.study} --run {wildcards.run} --threads {threads}"
-        " 2>&1 | tee -i {log}"
+        " 2>&1 | (trap '' TERM; tee -i {log})"

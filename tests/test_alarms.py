@@ -1,0 +1,147 @@
+"""Alarms: each fires on the curve that was planted for it, none on a healthy one."""
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+
+from analysis import alarms
+from analysis.alarms import STEPS_WITHOUT_SIGNAL, WINDOW, Alarm, collapse, entropy_explosion
+from exgrpo.tables import STEPS
+
+VOCABULARY = 20
+LENGTH = 60
+
+
+def noise(step: int, size: float) -> float:
+    return random.Random(step).uniform(-size, size)
+
+
+def curve(**columns: Callable[[int], Any]) -> pl.DataFrame:
+    """A training of LENGTH steps that learns, with some columns as a function of the step."""
+    healthy: dict[str, Callable[[int], Any]] = {
+        "step": lambda step: step,
+        "reward": lambda step: 0.2 + 0.5 * step / LENGTH + noise(step, 0.15),
+        "entropy": lambda step: 0.4 - 0.2 * step / LENGTH + noise(step, 0.1),
+        "loss": lambda step: noise(step, 0.2),
+        "grad_norm": lambda step: 1 + noise(step, 0.9),
+        "skipped_updates": lambda step: int(step % 7 == 0),
+        "signal_groups": lambda step: step % 3,
+        "updated_groups": lambda step: 2,
+    }
+    values = {
+        name: [value(step) for step in range(1, LENGTH + 1)]
+        for name, value in (healthy | columns).items()
+    }
+    return pl.DataFrame(values, schema={name: STEPS.polars_schema[name] for name in values})
+
+
+def names(steps: pl.DataFrame, vocabulary: int | None = VOCABULARY) -> list[str]:
+    return [alarm.name for alarm in alarms.alarms(steps, vocabulary)]
+
+
+def from_step(first: int, value: Any, before: Any) -> Callable[[int], Any]:
+    return lambda step: value if step >= first else before(step) if callable(before) else before
+
+
+def learns(step: int) -> float:
+    return 0.2 + 0.5 * step / LENGTH
+
+
+PLANTED: dict[str, tuple[Sequence[str], dict[str, Callable[[int], Any]]]] = {
+    "a loss that is no number": (["not finite"], {"loss": from_step(60, math.nan, 0.1)}),
+    "an infinite loss in the past": (
+        ["not finite"],
+        {"loss": lambda step: math.inf if step == 30 else 0.0},
+    ),
+    "an infinite gradient": (["not finite"], {"grad_norm": from_step(60, math.inf, 1.0)}),
+    "updates skipped in a row": (["skipped updates"], {"skipped_updates": from_step(56, 2, 0)}),
+    "a collapse to nothing": (["collapse"], {"reward": from_step(45, 0.0, learns)}),
+    "a collapse to a twentieth": (["collapse"], {"reward": from_step(45, 0.02, learns)}),
+    "an entropy near its maximum": (["entropy"], {"entropy": from_step(45, 2.8, 0.4)}),
+    "an entropy several times its start": (
+        ["entropy"],
+        {"entropy": from_step(45, 2.2, 0.4)},
+    ),
+    "no signal": (["no signal"], {"signal_groups": from_step(56, 0, 3)}),
+}
+HEALTHY: dict[str, dict[str, Callable[[int], Any]]] = {
+    "a training that learns": {},
+    "no reward from the start": {"reward": lambda step: 0.02 + noise(step, 0.02)},
+    "a weak policy that gets nothing any more": {"reward": from_step(40, 0.0, 0.08)},
+    "a policy that was lucky once": {"reward": lambda step: 0.9 if step == 20 else 0.02},
+    "one batch without a right answer": {"reward": from_step(60, 0.0, learns)},
+    "a few bad batches": {"reward": lambda step: 0.0 if step in (57, 58, 60) else learns(step)},
+    "half of what it was": {"reward": from_step(40, 0.3, 0.7)},
+    "a reward that was not known": {"reward": lambda step: None},
+    "an update without rows": {"loss": lambda step: None, "updated_groups": lambda step: 0},
+    "every update of a step skipped": {"grad_norm": from_step(60, None, 1.0)},
+    "entropy that doubles": {"entropy": from_step(30, 0.9, 0.4)},
+    "entropy that grows from nothing": {"entropy": lambda step: 0.01 + 0.5 * step / LENGTH},
+    "a policy that begins at the maximum": {"entropy": lambda step: 2.9},
+    "one step of high entropy": {"entropy": from_step(60, 3.0, 0.4)},
+    "skips that ended": {"skipped_updates": lambda step: int(step < 60)},
+    "four steps without signal": {"signal_groups": from_step(57, 0, 3)},
+    "signal that came back": {"signal_groups": lambda step: int(step == 60)},
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_each_alarm_fires_on_its_plant_alone(what: str) -> None:
+    expected, columns = PLANTED[what]
+    assert names(curve(**columns)) == expected
+
+
+@pytest.mark.parametrize("what", HEALTHY)
+def test_none_fires_on_a_healthy_curve_nor_on_any_beginning_of_it(what: str) -> None:
+    steps = curve(**HEALTHY[what])
+    assert names(steps) == []
+    if "signal_groups" not in HEALTHY[what] and "skipped_updates" not in HEALTHY[what]:
+        assert [names(steps.head(length)) for length in range(LENGTH)] == [[]] * LENGTH
+
+
+def sentence(alarm: Alarm | None) -> str:
+    assert alarm is not None
+    assert alarm.sentence.count(". ") == 0 and alarm.sentence.endswith(".")
+    return alarm.sentence
+
+
+def test_every_sentence_names_step_and_value() -> None:
+    lost = alarms.not_finite(curve(loss=lambda step: math.nan if step > 30 else 0.0))
+    assert sentence(lost) == "The loss of step 31 is nan."
+    fallen = collapse(curve(reward=from_step(45, 0.02, 0.6)))
+    assert sentence(fallen) == (
+        "The reward has collapsed: 0.020 over the 10 steps to step 60, under a tenth of its best, "
+        "0.600 at step 10."
+    )
+    exploded = entropy_explosion(curve(entropy=from_step(45, 2.8, 0.4)), VOCABULARY)
+    assert "2.80 nat a token over the 10 steps to step 60, after 0.40" in sentence(exploded)
+    assert "the most there can be is 3.00" in sentence(exploded)
+    left_out = alarms.skipped(curve(skipped_updates=from_step(51, 2, 0)))
+    assert "last 10 steps, to step 60" in sentence(left_out) and "20 in all" in sentence(left_out)
+    idle = alarms.no_signal(curve(signal_groups=from_step(51, 0, 3), reward=lambda step: 1.0))
+    assert "last 10 steps, to step 60" in sentence(idle) and "1.000" in sentence(idle)
+
+
+def test_a_small_vocabulary_has_a_lower_limit_than_an_unknown_one() -> None:
+    steps = curve(entropy=from_step(45, 1.9, 0.4))
+    assert entropy_explosion(steps, 8) is not None  # log 8 = 2.08
+    assert entropy_explosion(steps, VOCABULARY) is entropy_explosion(steps) is None
+
+
+def test_collapse_waits_for_a_whole_window() -> None:
+    steps = curve(reward=lambda step: 1.0 if step == 1 else 0.0)
+    assert all(collapse(steps.head(length)) is None for length in range(WINDOW + 1))
+
+
+def test_a_log_without_steps_gives_no_alarm() -> None:
+    assert alarms.alarms(pl.DataFrame(schema=STEPS.polars_schema)) == ()
+
+
+def test_a_null_ends_a_row_of_steps_without_signal() -> None:
+    gap = LENGTH - STEPS_WITHOUT_SIGNAL + 2
+    steps = curve(signal_groups=lambda step: None if step == gap else 0)
+    assert alarms.no_signal(steps) is None
