@@ -67,12 +67,12 @@ KEPT = {"duplicates": "kept", "store": "all", "retire": False}
 def chosen_by(
     tmp_path_factory: pytest.TempPathFactory, able_folder: str, grader: Grader
 ) -> Callable[[str, str], WatchedRun]:
-    """A run of three steps that chooses by an order and a metric, failures stored too."""
+    """A run of six steps that chooses by an order and a metric, failures stored too."""
 
     def chosen(order: str, metric: str) -> WatchedRun:
         folder = tmp_path_factory.mktemp(order)
         settings = little(
-            training={"steps": 3},
+            training={"steps": 6},
             buffer=KEPT,
             experience={**REPLAY, "order": order, "metric": metric, "share": 0.7},
             join={"count": 2},

@@ -221,15 +221,20 @@ def test_max_age_is_the_age_of_the_oldest_replayed(go: Go, age: int) -> None:
 
 
 def test_without_retirement_a_solved_question_lies_in_the_last_bucket(go: Go) -> None:
-    run = go(experience={**REPLAY, "share": 1.0}, buffer={"retire": False}, training={"steps": 6})
+    run = go(
+        rollout={"group_size": 3},
+        experience={**REPLAY, "share": 1.0},
+        buffer={"retire": False},
+        training={"steps": 8},
+    )
     assert not events(run, "retired").height
     assert (run.table("steps")["retired_questions"] == 0).all()
-    solved = groups(run).filter(group_successes=8)
+    solved = groups(run).filter(group_successes=3)
     assert solved.height
     later = groups(run).filter("experiential")
     for row in solved.iter_rows(named=True):
         visits = later.filter(pl.col("step") > row["step"], question=row["question"])
-        assert set(visits["bucket_drawn"][:1]) <= {7}
+        assert set(visits["bucket_drawn"][:1]) <= {2}
 
 
 @pytest.mark.parametrize("rule", ["stays", "moves_to_1", "leaves"])
@@ -240,7 +245,7 @@ def test_a_drawn_question_that_fails_wholly(go: Go, rule: str) -> None:
         batch={"questions": 8},
         experience={"replay": "question", "start": "at_once", "share": 0.7},
         buffer={"on_failure": rule, "retire": False},
-        training={"steps": 8},
+        training={"steps": 24},
     )
     once = pl.len().over("step", "question") == 1  # a question may be drawn and fresh in one step
     failed = groups(run).filter(once).filter("experiential", group_successes=0)
