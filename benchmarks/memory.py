@@ -97,7 +97,6 @@ def make_model(longest: int) -> "PreTrainedModel":
         tie_word_embeddings=False,
     )
     model = LlamaForCausalLM(config).eval()
-    model.mixed_precision = False  # as `load_policy` says of a float32 model
     for weight in model.parameters():  # so that what a training has anyway is in the baseline
         weight.grad = weight.new_ones(weight.shape).zero_()
     return model

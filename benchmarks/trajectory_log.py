@@ -3,7 +3,7 @@
     python benchmarks/trajectory_log.py [--threads 1] [--results results]
 
 Measured inside a real run of `tiny`: making the rows of each step, and writing and syncing them
-every tenth step. The checkpoint is not part of it; the whole step holds everything.
+every 25th step. The checkpoint is not part of it; the whole step holds everything.
 """
 
 import time
@@ -15,8 +15,8 @@ from workload import conditions, prepare, train_steps, wrapped
 from exgrpo import step_records
 from exgrpo.records import Recorder
 
-STEPS = 31  # three flushes of ten steps and, to end the last of them, one step more
-FLUSHED = 10
+FLUSHED = 25  # steps, as in the study
+STEPS = 2 * FLUSHED + 1  # two flushes and, to end the last of them, one step more
 
 
 def main() -> None:

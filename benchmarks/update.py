@@ -5,8 +5,8 @@
 The peak is that of a 2048 x 2048 product in this process. The update is that of a real first step
 of `tiny`, done again and again on the same rows. What counts as work: three products a weight (one
 forward, two backward) for every token of the rows with something to learn from, the head for
-response tokens only, and attention over the tokens that a causal model sees; padding, rows without
-signal, element-wise operations, the optimiser and the log count as time but not as work.
+response tokens only, and attention over the tokens that a causal model sees; padding,
+element-wise operations, the optimiser and the log count as time but not as work.
 """
 
 import statistics
@@ -33,7 +33,8 @@ REPEATS = 9
 PARTS = {  # which part of the time an operation belongs to, by the start of its name
     "aten::mm": "matrix products",
     "aten::addmm": "matrix products",
-    "aten::bmm": "matrix products",
+    "aten::bmm": "attention",  # not fused, as for bfloat16 on a CPU
+    "aten::_softmax": "attention",
     "aten::_scaled_dot_product": "attention",
     "aten::linalg_vector_norm": "norms",
     "aten::_foreach_norm": "norms",
@@ -130,12 +131,12 @@ def flops(model: PreTrainedModel, rows: Sequence[Row]) -> float:
 
 
 def padding(update: Update) -> float:
-    """Share of the tokens that went through the model with gradient which are only padding."""
+    """Share of the tokens that went through the model which are only padding."""
     seen = 0
 
     def count(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
         nonlocal seen
-        seen += inputs[0].numel() if torch.is_grad_enabled() else 0
+        seen += inputs[0].numel()
 
     embedding = update.learner.model.get_input_embeddings()
     handle = embedding.register_forward_pre_hook(count)

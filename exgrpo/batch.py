@@ -204,7 +204,7 @@ def to_store(row: Row, rules: Buffer, end_id: int) -> Trajectory | None:
         question=row.question.id,
         prompt_ids=row.sequence.prompt_ids,
         token_ids=token_ids,
-        logprobs=np.array([*row.behaviour_logprobs, *[0.0] * ended], dtype=np.float32),
+        logprobs=np.append(row.behaviour_logprobs, [0.0] * ended).astype(np.float32),
         birth_step=row.birth_step,
         birth_entropy=float(row.entropies.mean(dtype=np.float64)),
         correct=bool(row.verdict.correct),

@@ -11,5 +11,5 @@ class UserError(Exception):
 class PreemptedError(Exception):
     """The system took the machine away (SIGTERM). The work is saved: the same command goes on.
 
-    Exit code 75, EX_TEMPFAIL, upon which the workflow tries again.
+    Exit code 75, EX_TEMPFAIL: the workflow tries again.
     """

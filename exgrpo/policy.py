@@ -150,11 +150,12 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def fingerprint(model: PreTrainedModel) -> str:
-    """Sixteen hex digits over name, shape and sum of every weight: tells two base models apart."""
-    sums = [
-        (name, list(w.shape), w.double().sum().item()) for name, w in model.state_dict().items()
-    ]
-    return hashlib.sha256(repr(sums).encode()).hexdigest()[:16]
+    """Sixteen hex digits over name, shape and bytes of every weight: tells two models apart."""
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        digest.update(f"{name} {list(weight.shape)} {weight.dtype}".encode())
+        digest.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:16]
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:

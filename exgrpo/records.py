@@ -63,13 +63,13 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         aside.write_bytes(content)
         sync(aside)
         aside.replace(path)
+        sync(path.parent)
     except OSError as error:
         _forget(aside)
         raise UserError(
             f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, "
             f"then run again."
         ) from error
-    sync(path.parent)
 
 
 def _forget(aside: Path) -> None:
@@ -178,9 +178,10 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     given = [() if value is None else value for value in values]
     offsets = np.cumsum([0, *map(len, given)], dtype=np.int32)
-    joined = np.concatenate([np.empty(0), *given]).astype(kind.value_type.to_pandas_dtype())
+    joined = np.concatenate([np.empty(0, np.int8), *given])
     missing = pa.array([value is None for value in values])
-    return pa.ListArray.from_arrays(offsets, pa.array(joined), kind, mask=missing)
+    values_ = pa.array(joined).cast(kind.value_type)
+    return pa.ListArray.from_arrays(offsets, values_, kind, mask=missing)
 
 
 def _encodings(table: Table) -> dict[str, Any]:
@@ -269,5 +270,5 @@ class Recorder:
 
     def _end_torn_line(self) -> None:
         manifest = self.log / MANIFEST
-        if manifest.exists() and (text := manifest.read_text()) and not text.endswith("\n"):
+        if (text := manifest.read_text()) and not text.endswith("\n"):
             write_whole(manifest, text[: text.rfind("\n") + 1].encode())

@@ -82,9 +82,10 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
             write_json(folder / "run.json", row | {"status": "stopped", "reason": str(error)})
             raise
         if progress.step < settings.training.steps:
+            reached = f"Saved after step {progress.step}" if progress.step else "No step was begun"
             raise PreemptedError(
-                f"{run}: told to end (SIGTERM). Saved after step {progress.step} of "
-                f"{settings.training.steps}; the same command goes on from there."
+                f"{run}: told to end (SIGTERM). {reached} of {settings.training.steps}; the same "
+                f"command goes on from there."
             )
         row |= {"status": "done", "finished": now()}
         heartbeat(progress)
@@ -93,14 +94,12 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
 
 @contextmanager
 def _preemption() -> Iterator[threading.Event]:
-    """An event that the first SIGTERM sets; a second one ends the process at once."""
+    """An event that SIGTERM sets. It may come twice, from the system and from `exgrpo reproduce`.
+
+    What ends the process at once is Ctrl-C or SIGKILL.
+    """
     told = threading.Event()
-
-    def hear(*_: object) -> None:
-        told.set()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    before = signal.signal(signal.SIGTERM, hear)
+    before = signal.signal(signal.SIGTERM, lambda *_: told.set())
     try:
         yield told
     finally:

@@ -18,7 +18,7 @@
 -- column mean_entropy: mean token entropy at this step [nat/token]
 -- column nll: mean negative log-probability at this step [nat/token]
 -- column advantage: reward minus the group's mean reward
--- column ratio_mean: mean importance ratio
+-- column ratio_mean: mean importance ratio; null where it had no gradient
 select
     trajectory,
     slot,

@@ -16,8 +16,8 @@
 -- column nll: mean negative log-probability under the policy at this step [nat/token]
 -- column behaviour_nll: the same under the policy that sampled it [nat/token]
 -- column advantage: reward minus the group's mean reward
--- column ratio_mean: mean importance ratio
--- column weight_mean: mean factor of the advantage
+-- column ratio_mean: mean importance ratio; null where it had no gradient
+-- column weight_mean: mean factor of the advantage; null as well
 with origin as (
     select coalesce(source, trajectory) as id
     from trajectories

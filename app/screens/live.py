@@ -7,10 +7,12 @@ import polars as pl
 import streamlit as st
 
 from analysis.alarms import WINDOW
+from analysis.errors import UserError
 from analysis.live import PlannedRun, RunStatus, find_runs, is_training, read_log, run_status
 from analysis.status_words import as_row, sentences
 from analysis.theme import PLOT_CONFIG
 from app import data, state
+from app.components.errors import show_error
 from app.components.live_curves import live_curves
 
 EVERY = 5  # s
@@ -31,6 +33,13 @@ def show() -> None:
 
 @st.fragment(run_every=EVERY)
 def _board() -> None:
+    try:
+        _show_board()
+    except UserError as error:  # a fragment shows its own errors, with their traceback
+        show_error(error)
+
+
+def _show_board() -> None:
     runs = find_runs(data.results())
     if not runs:
         st.info(

@@ -124,7 +124,8 @@ def _stack_layer(layer: Any) -> Layer:
 
 def _stack(*parts: Any) -> Projection:
     """The linear layers `parts`, which take the same input, as one."""
-    weight = torch.cat([part.weight for part in parts])
+    # One alone is not copied: a large model is not held twice.
+    weight = parts[0].weight if len(parts) == 1 else torch.cat([part.weight for part in parts])
     if torch.is_autocast_enabled(weight.device.type):  # cast once, not at every token
         weight = weight.to(torch.get_autocast_dtype(weight.device.type))
     biases = [part.bias for part in parts if part.bias is not None]

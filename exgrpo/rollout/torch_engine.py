@@ -1,7 +1,7 @@
 """Rollouts with the training model itself, in plain torch.
 
-Questions of like length are generated together. A question is prefilled once and its cache shared
-by its rollouts; the cache is preallocated; finished rows leave the batch as it shrinks.
+Questions of like length are generated together. A question is prefilled once a batch and its cache
+shared by its rollouts; the cache is preallocated; finished rows leave the batch as it shrinks.
 """
 
 from collections.abc import Iterator, Sequence

@@ -19,10 +19,10 @@ rule train:
         "../../environment.yml"
     threads: config["threads"]
     priority: training_priority
-    # A preempted or killed job goes on from its checkpoint. One that fails by a mistake only says so
-    # three times: Snakemake retries by no exit code.
+    # Snakemake tries again whatever the code: a preempted or killed job goes on from its checkpoint,
+    # one that fails by a mistake says so three times.
     retries: 2
     shell:
         "trap : TERM; "
         "exgrpo train --study {wildcards.study} --run {wildcards.run} --threads {threads}"
-        " 2>&1 | (trap '' TERM; tee -i {log})"
+        " 2>&1 | (trap '' TERM; tee -ia {log})"
