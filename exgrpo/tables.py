@@ -12,6 +12,8 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 3
 
+ColumnType = pl.DataType | type[pl.DataType]
+
 TEXT, INT, FLOAT, BOOL = pl.String, pl.Int64, pl.Float64, pl.Boolean
 INTS, FLOATS = pl.List(pl.Int32), pl.List(pl.Float32)
 
@@ -30,7 +32,7 @@ class Column:
     """One column: its type, its unit ("" where it has none) and what it means."""
 
     name: str
-    type: pl.DataType | type[pl.DataType]
+    type: ColumnType
     unit: str
     meaning: str
 

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
 from exgrpo.errors import UserError
 from exgrpo.records import Recorder, check_part, live_parts, write_whole
+from exgrpo.tables import TABLES
 
 
 def _row(step: int) -> dict:
@@ -81,6 +84,9 @@ def test_unknown_columns_are_refused_and_missing_ones_are_null(tmp_path: Path) -
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
+
+import numpy as np
+import polars as pl
 from exgrpo.errors import UserError
 from exgrpo.records import Recorder, live_parts, write_whole
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -119,3 +125,43 @@ def test_write_whole_replaces_a_file(tmp_path: Path) -> None:
     write_whole(path, b"two")
     assert path.read_bytes() == b"two"
     assert [p.name for p in path.parent.iterdir()] == ["file.json"]
+
+
+def test_lists_of_every_kind_come_back_as_they_were(tmp_path: Path) -> None:
+    values = [None, [], [1, 2**31 - 1], np.array([-5], np.int32), [7]]
+    floats = [np.array([0.5, np.nan, -np.inf]), None, [], [1.25], np.array([2.0], np.float32)]
+    recorder = Recorder(tmp_path)
+    recorder.add(
+        "tokens",
+        [
+            {"trajectory": str(row), "token_ids": ids, "logprobs": logprobs}
+            for row, (ids, logprobs) in enumerate(zip(values, floats, strict=True))
+        ],
+    )
+    recorder.flush(1, 1)
+    frame = pl.read_parquet(tmp_path / live_parts(tmp_path)[0].path)
+    assert dict(frame.schema) == dict(TABLES["tokens"].polars_schema)
+    assert frame["token_ids"].to_list() == [None, [], [1, 2**31 - 1], [-5], [7]]
+    assert frame["logprobs"].to_list()[1:] == [None, [], [1.25], [2.0]]
+    assert str(frame["logprobs"].to_list()[0]) == "[0.5, nan, -inf]"
+    assert frame["entropies"].null_count() == 5
+    recorder.add("tokens", [{"trajectory": "a", "token_ids": [2**31]}])
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        recorder.flush(2, 2)
+
+
+def test_writing_the_log_does_not_import_pandas(tmp_path: Path) -> None:
+    """It would take half a second of every start."""
+    code = f"""
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from exgrpo.records import Recorder
+recorder = Recorder(Path({str(tmp_path)!r}))
+recorder.add("steps", [{{"run": "a", "step": 1, "reward": 0.5, "bucket_sizes": [1, 2]}}])
+recorder.flush(1, 1)
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
