@@ -201,7 +201,7 @@ def test_stacked_decoding_equals_the_models_own_forward(folder: str) -> None:
         return
     prompts = [tokenizer(text).input_ids for text in TEXTS]
     with torch.no_grad():
-        start = prefill(model, prompts, [0, 0, 1, 2, 3, 3])
+        start = prefill(model, prompts).of([0, 0, 1, 2, 3, 3])
         decoders = [kind(model, start, 12) for kind in (PlainDecoder, StackedDecoder)]
         generator = torch.Generator().manual_seed(0)
         rows = 6
@@ -241,7 +241,7 @@ def test_stacked_decoding_of_the_family(config: PreTrainedConfig) -> None:
             torch.nn.init.normal_(weight)
     assert stacked.fits(model)
     with torch.no_grad():
-        start = prefill(model, [[1, 5, 9, 4, 4, 7], [1, 3]], [0, 1, 1])
+        start = prefill(model, [[1, 5, 9, 4, 4, 7], [1, 3]]).of([0, 1, 1])
         plain, ours = PlainDecoder(model, start, 20), StackedDecoder(model, start, 20)
         for step in range(20):
             tokens = torch.tensor([3 + step % 7, 4, 5])

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 @dataclass(frozen=True)
 class Prefill:
-    """What the forward over the prompts leaves, one row a rollout.
+    """What the forward over the prompts leaves, one row a prompt, or a rollout after `of`.
 
     attention: [rows, width], 1 on the prompt, 0 on the padding to its left. logits: [rows,
     vocabulary], for the first token. keys, values: a layer's [rows, heads, width, size].
@@ -21,9 +21,20 @@ class Prefill:
     keys: list[Tensor]
     values: list[Tensor]
 
+    def of(self, prompts: Sequence[int]) -> "Prefill":
+        """One row for each of these prompt numbers, less the padding that none of them needs."""
+        rows = torch.tensor(prompts, device=self.attention.device)
+        width = int(self.attention[rows].sum(-1).max())
+        return Prefill(
+            self.attention[rows, -width:],
+            self.logits[rows],
+            [keys[:, :, -width:][rows] for keys in self.keys],
+            [values[:, :, -width:][rows] for values in self.values],
+        )
 
-def prefill(model: PreTrainedModel, prompts: Sequence[list[int]], of: Sequence[int]) -> Prefill:
-    """One forward over the left-padded prompts. of: the number of the prompt of each row."""
+
+def prefill(model: PreTrainedModel, prompts: Sequence[list[int]]) -> Prefill:
+    """One forward over the left-padded prompts."""
     device = next(model.parameters()).device
     width = max(len(prompt) for prompt in prompts)
     ids = torch.zeros(len(prompts), width, dtype=torch.long)
@@ -39,13 +50,12 @@ def prefill(model: PreTrainedModel, prompts: Sequence[list[int]], of: Sequence[i
         use_cache=True,
         logits_to_keep=1,
     )
-    rows = torch.tensor(of, device=device)
     layers = output.past_key_values.layers
     return Prefill(
-        attention[rows],
-        output.logits[rows, -1],
-        [layer.keys[rows] for layer in layers],
-        [layer.values[rows] for layer in layers],
+        attention,
+        output.logits[:, -1],
+        [layer.keys for layer in layers],
+        [layer.values for layer in layers],
     )
 
 

@@ -1,7 +1,7 @@
 """Rollouts with the training model itself, in plain torch.
 
-Questions of like length are generated together. A question is prefilled once a batch and its cache
-shared by its rollouts; the cache is preallocated; finished rows leave the batch as it shrinks.
+Questions of like length are generated together. A question is prefilled once and its cache shared
+by its rollouts; the cache is preallocated; finished rows leave the batch as it shrinks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from exgrpo.policy import computing, distribution, entropy
 from exgrpo.rollout import Rollout, Sampling, stacked
 from exgrpo.rollout.plain import PlainDecoder
-from exgrpo.rollout.prefill import prefill
+from exgrpo.rollout.prefill import Prefill, prefill
 from exgrpo.rollout.stacked import StackedDecoder
 
 SHRINK_BELOW = 0.75  # copy the cache to the living rows when fewer than this share are left
@@ -31,18 +31,12 @@ def generate(
     of = [index for index, own in enumerate(seeds) for _ in own]
     flat = [seed for own in seeds for seed in own]
     rollouts: dict[int, Rollout] = {}
-    for rows in _batches([len(prompts[index]) for index in of], sampling.batch):
-        asked = sorted({of[row] for row in rows})
-        place = {index: number for number, index in enumerate(asked)}
-        with computing(model):
-            batch = _generate_batch(
-                model,
-                [prompts[index] for index in asked],
-                [place[of[row]] for row in rows],
-                [flat[row] for row in rows],
-                sampling,
-            )
-        rollouts.update(zip(rows, batch, strict=True))
+    with computing(model):
+        prompted = prefill(model, prompts)
+        for rows in _batches([len(prompts[index]) for index in of], sampling.batch):
+            start = prompted.of([of[row] for row in rows])
+            batch = _generate_batch(model, start, [flat[row] for row in rows], sampling)
+            rollouts.update(zip(rows, batch, strict=True))
     in_order = iter(rollouts[row] for row in range(len(flat)))
     return [[next(in_order) for _ in own] for own in seeds]
 
@@ -56,20 +50,15 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _generate_batch(
-    model: PreTrainedModel,
-    prompts: Sequence[list[int]],
-    of: Sequence[int],
-    seeds: Sequence[int],
-    sampling: Sampling,
+    model: PreTrainedModel, start: Prefill, seeds: Sequence[int], sampling: Sampling
 ) -> list[Rollout]:
-    """One rollout a seed. of: which prompt each one answers."""
-    start = prefill(model, prompts, of)
+    """One rollout a seed. start: the prefilled prompt of each."""
     decoder_class = StackedDecoder if stacked.fits(model) else PlainDecoder
     decoder = decoder_class(model, start, sampling.max_new_tokens)
     logits = start.logits
     uniform = _uniform(seeds, sampling.max_new_tokens).to(logits.device)
     stops = torch.tensor(sampling.stop_ids, device=logits.device)
-    rows = torch.arange(len(of), device=logits.device)  # which rollout each row of the batch is
+    rows = torch.arange(len(seeds), device=logits.device)  # which rollout each row of the batch is
     living = torch.ones_like(rows, dtype=torch.bool)
     drawn: list[tuple[Tensor, ...]] = []  # row, whether it was living, token, log p, entropy
     for number in uniform.T:
@@ -85,7 +74,7 @@ def _generate_batch(
             decoder.keep(living)
             rows, tokens, living = rows[living], tokens[living], living[living]
         logits = decoder.step(tokens)
-    return _rollouts(drawn, len(of), sampling)
+    return _rollouts(drawn, len(seeds), sampling)
 
 
 def _rollouts(drawn: Sequence[tuple[Tensor, ...]], count: int, sampling: Sampling) -> list[Rollout]:
