@@ -4,7 +4,6 @@ Layout: `<table>/<entry>.parquet` and, written last, `entries/<entry>.json`. Rea
 entries, never a glob, so a half-written file is never taken for done.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from analysis.errors import UserError
 from exgrpo.tables import RUNS, TABLES, Table
+from exgrpo.tables.manifest import file_hash
 
 MANY_ROWS_A_KEY = ("experience",)  # elsewhere the columns of `order` name a row
 
@@ -90,7 +90,7 @@ def check_files(entries: Iterable[Entry], lake: Path) -> None:
                 raise UserError(f"{path}: missing from the lake. {remedy}")
             if (rows := _footer(path, remedy).num_rows) != file.rows:
                 raise UserError(f"{path}: holds {rows} rows instead of {file.rows}. {remedy}")
-            if (digest := _sha256(path)) != file.sha256:
+            if (digest := file_hash(path)) != file.sha256:
                 raise UserError(
                     f"{path}: corrupt: its sha256 is {digest[:12]}, its entry says "
                     f"{file.sha256[:12]}. {remedy}"
@@ -104,11 +104,6 @@ def _remedy(entry: Entry, lake: Path) -> str:
         f"Make it again: remove {_marker(lake, entry.entry)} and run "
         f"`exgrpo lake --study {entry.study} --entry {entry.entry}`."
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _put_in_place(aside: Path, path: Path) -> None:
@@ -168,7 +163,7 @@ def _compact_table(table: Table, parts: list[Path], lake: Path, name: str) -> La
             aside, compression="zstd", row_group_size=ROW_GROUP
         )
         _check_conserved(table, parts, rows, aside)
-        digest = _sha256(aside)
+        digest = file_hash(aside)
         _put_in_place(aside, path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UserError(

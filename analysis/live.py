@@ -19,9 +19,8 @@ import polars as pl
 from analysis.alarms import WINDOW, Alarm, alarms, smoothed
 from analysis.errors import UserError
 from analysis.lake import scan
-from exgrpo.errors import UserError as LogError
-from exgrpo.records import Part, check_part, live_parts
 from exgrpo.tables import SCHEMA_VERSION, STEPS, VOCABULARY
+from exgrpo.tables.manifest import LogError, Part, check_part, live_parts
 
 State = Literal["waiting", "running", "stopped", "interrupted", "done"]
 

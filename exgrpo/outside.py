@@ -12,8 +12,8 @@ from exgrpo import chain
 from exgrpo.errors import UserError
 from exgrpo.experience import ReplayBuffer, Trajectory, token_key
 from exgrpo.questions import Question, question_id
-from exgrpo.records import check_part, live_parts
 from exgrpo.settings import Buffer, RunSettings
+from exgrpo.tables.manifest import check_part, live_parts
 
 Outside = Mapping[str, Sequence[Trajectory]]
 

@@ -11,12 +11,11 @@ Layout of a log folder::
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exgrpo.errors import UserError
-from exgrpo.tables import FLOATS, INTS, SCHEMA_VERSION, TABLES, TEXT, ColumnType, Table
+from exgrpo.tables import FLOATS, INTS, TABLES, TEXT, ColumnType, Table
+from exgrpo.tables.manifest import MANIFEST, Part, attempts, file_hash, live_parts
 
-MANIFEST = "manifest.jsonl"
 FROM_THE_START = -1  # before step 0, which holds what is known of the base model
-
-
-@dataclass(frozen=True)
-class Part:
-    """A listed file of one table: where it is, and what must be true of it."""
-
-    table: str
-    path: str
-    attempt: int
-    first_step: int
-    last_step: int
-    rows: int
-    bytes: int
-    sha256: str
-    schema_version: int = SCHEMA_VERSION
 
 
 def sync(path: Path) -> None:
@@ -79,52 +63,6 @@ def _forget(aside: Path) -> None:
         aside.unlink()
 
 
-def _lines(log: Path) -> list[dict[str, Any]]:
-    manifest = log / MANIFEST
-    if not manifest.exists():
-        return []
-    lines = manifest.read_text().splitlines(keepends=True)
-    try:
-        # A torn last line is a write that a kill cut off: its part was never listed.
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-    except ValueError as error:
-        raise UserError(
-            f"{manifest}: a line is no JSON ({error}). Restore it from a backup or remove "
-            f"{log.parent} and run the stage again."
-        ) from error
-
-
-def listed_parts(log: Path) -> list[Part]:
-    """Every part that the manifest lists, in order, those of dead attempts too."""
-    return [
-        Part(**{key: value for key, value in line.items() if key != "kind"})
-        for line in _lines(log)
-        if line["kind"] == "part"
-    ]
-
-
-def attempts(log: Path) -> int:
-    """How often the run was started."""
-    return sum(line["kind"] == "attempt" for line in _lines(log))
-
-
-def live_parts(log: Path) -> list[Part]:
-    """The parts that count: every listed part not overtaken by a later attempt.
-
-    A part is dead when a later attempt resumed from a step before the part's last step.
-    """
-    starts = [line for line in _lines(log) if line["kind"] == "attempt"]
-    return [
-        part
-        for part in listed_parts(log)
-        if all(
-            part.last_step <= attempt["resumed_from"]
-            for attempt in starts
-            if attempt["attempt"] > part.attempt
-        )
-    ]
-
-
 def require_logged(log: Path, step: int) -> None:
     """UserError unless the log holds each of the steps 1 .. `step` that a checkpoint has behind it.
 
@@ -136,28 +74,6 @@ def require_logged(log: Path, step: int) -> None:
             f"{log}: holds {logged} of the {step} steps that the newest checkpoint has behind it. "
             f"Restore it from a backup or remove {log.parent} and train again."
         )
-
-
-def check_part(log: Path, part: Part) -> Path:
-    """The path of a part after a check of its size; raises UserError when it is missing or torn."""
-    path = log / part.path
-    if not path.exists():
-        raise UserError(
-            f"{path}: listed in {log / MANIFEST} but missing. Restore it from a backup "
-            f"or remove the run folder {log.parent} and train it again."
-        )
-    if path.stat().st_size != part.bytes or _sha256(path) != part.sha256:
-        raise UserError(
-            f"{path}: corrupt: its bytes differ from what {log / MANIFEST} recorded "
-            f"({part.bytes} bytes, sha256 {part.sha256[:12]}). Restore it from a "
-            f"backup or remove the run folder {log.parent} and train it again."
-        )
-    return path
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _cannot_write(path: Path, error: OSError) -> UserError:
@@ -265,7 +181,7 @@ class Recorder:
                 last,
                 len(rows),
                 aside.stat().st_size,
-                _sha256(aside),
+                file_hash(aside),
             )
             aside.replace(path)
             sync(path.parent)

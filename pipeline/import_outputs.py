@@ -6,7 +6,6 @@ entropies and log-probabilities stay null, since the file does not know them. Th
 that can be read are in `pipeline.import_shapes`.
 """
 
-import hashlib
 import json
 import platform
 import re
@@ -26,6 +25,7 @@ from exgrpo.markers import mark
 from exgrpo.questions import question_id
 from exgrpo.records import Recorder
 from exgrpo.settings import content_hash
+from exgrpo.tables.manifest import file_hash
 from pipeline.catalog import build_catalog
 from pipeline.files import write_json
 from pipeline.import_shapes import Outputs, Response, read_outputs
@@ -156,7 +156,7 @@ def _run_row(
 ) -> dict[str, Any]:
     facts = {
         "file": file.name,
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "sha256": file_hash(file),
         "shape": outputs.shape.name,
         "kind": outputs.shape.kind,
     }

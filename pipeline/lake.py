@@ -5,8 +5,8 @@ from pathlib import Path
 
 from analysis.lake import Entry, compact
 from exgrpo.errors import UserError
-from exgrpo.records import MANIFEST, Part, check_part, listed_parts, live_parts
 from exgrpo.studies import Study
+from exgrpo.tables.manifest import MANIFEST, Part, check_part, listed_parts, live_parts
 from pipeline.files import evaluation_folder, require_done, run_folder, study_folder
 
 

@@ -16,9 +16,9 @@ from exgrpo import questions
 from exgrpo.checkpoint import Progress
 from exgrpo.errors import PreemptedError, UserError
 from exgrpo.policy import load_tokenizer, tokenizer_hash
-from exgrpo.records import attempts
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
+from exgrpo.tables.manifest import attempts
 from exgrpo.trainer import StoppedError, train
 from pipeline.files import (
     DONE,

@@ -24,6 +24,7 @@ import exgrpo.step
 import exgrpo.trainer
 import pipeline.train
 from exgrpo.studies import Study, load_study
+from exgrpo.tables.manifest import MANIFEST
 from pipeline.base_model import make_base_model
 from pipeline.questions import make_questions
 
@@ -105,7 +106,7 @@ def half_a_file(path: Path, content: bytes) -> None:
 
 
 def half_a_line(recorder: exgrpo.records.Recorder, line: dict[str, Any]) -> None:
-    with (recorder.log / exgrpo.records.MANIFEST).open("a") as file:
+    with (recorder.log / MANIFEST).open("a") as file:
         file.write(str(line)[: len(str(line)) // 2])
 
 

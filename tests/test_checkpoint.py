@@ -14,8 +14,8 @@ from test_trainer import KilledError, final_weights, read, run, settings
 
 from exgrpo import checkpoint, questions, step, trainer
 from exgrpo.errors import UserError
-from exgrpo.records import MANIFEST, attempts
 from exgrpo.settings import RunSettings
+from exgrpo.tables.manifest import MANIFEST, attempts
 
 TABLES = ("trajectories", "tokens", "steps", "candidates", "experience", "evaluations")
 # An epoch of 6 questions is three steps of 2.

@@ -15,7 +15,8 @@ from test_unkillable import require_equal
 from test_unkillable import unbroken as unbroken
 
 from exgrpo.errors import UserError
-from exgrpo.records import Recorder, check_part, live_parts
+from exgrpo.records import Recorder
+from exgrpo.tables.manifest import check_part, live_parts
 
 
 @pytest.fixture

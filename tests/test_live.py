@@ -27,9 +27,9 @@ from analysis.errors import UserError as AnalysisError
 from analysis.live import statuses
 from analysis.queries import ask
 from exgrpo.errors import UserError
-from exgrpo.records import listed_parts
 from exgrpo.studies import Study, load_study
 from exgrpo.tables import RUNS, TABLES
+from exgrpo.tables.manifest import listed_parts
 from pipeline.base_model import make_base_model
 from pipeline.files import run_folder
 from pipeline.live_catalog import live_catalog

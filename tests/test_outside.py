@@ -17,8 +17,8 @@ from exgrpo.grading import Grader, grade
 from exgrpo.outside import expert_trajectories, outside_trajectories, pool_trajectories
 from exgrpo.policy import load_tokenizer
 from exgrpo.questions import Question
-from exgrpo.records import live_parts
 from exgrpo.settings import Questions
+from exgrpo.tables.manifest import live_parts
 
 ASKED = questions.make_splits(Questions.model_validate(QUESTIONS))["train"]
 Prompts = dict[str, list[int]]

@@ -16,8 +16,8 @@ from test_unkillable import require_equal
 from test_unkillable import unbroken as unbroken
 from working_folder import ROOT, SMOKE, edit, exgrpo, project
 
-from exgrpo.records import attempts, live_parts
 from exgrpo.studies import load_study
+from exgrpo.tables.manifest import attempts, live_parts
 
 
 def wait_until(

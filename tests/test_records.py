@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from exgrpo.errors import UserError
-from exgrpo.records import Recorder, check_part, live_parts, write_whole
+from exgrpo.records import Recorder, write_whole
 from exgrpo.tables import TABLES
+from exgrpo.tables.manifest import check_part, live_parts
 
 
 def _row(step: int) -> dict:
@@ -88,7 +89,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from exgrpo.errors import UserError
-from exgrpo.records import Recorder, live_parts, write_whole
+from exgrpo.records import Recorder, write_whole
+from exgrpo.tables.manifest import live_parts
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 log = Path(sys.argv[1])
 recorder = Recorder(log)

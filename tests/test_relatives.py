@@ -23,7 +23,7 @@ from watched import (
 from exgrpo import checkpoint
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy
-from exgrpo.records import live_parts
+from exgrpo.tables.manifest import live_parts
 
 RECORDED = {"count_replayed": False, "retire": False}
 

@@ -16,8 +16,8 @@ from exgrpo import questions
 from exgrpo.batch import Outcome
 from exgrpo.grading import Grader
 from exgrpo.objective import shape
-from exgrpo.records import check_part, live_parts
 from exgrpo.settings import Objective, Questions, RunSettings
+from exgrpo.tables.manifest import check_part, live_parts
 from exgrpo.trainer import train
 
 QUESTIONS = Questions(train=10, validation=4, test_id=1, test_ood=1, max_level=2, max_ood_level=3)

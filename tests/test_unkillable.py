@@ -11,7 +11,7 @@ from dying import HALVES, MOMENTS, Death, run_folder, small_study, train_until
 from polars.testing import assert_frame_equal
 from test_trainer import final_weights, read
 
-from exgrpo.records import live_parts
+from exgrpo.tables.manifest import live_parts
 
 KILLS = 30
 

@@ -1,4 +1,4 @@
-"""The log's tables: the only thing that the method and the analysis share.
+"""The log's tables, and its `manifest`: the only thing that the method and the analysis share.
 
 One table a fact. A column has a name, a type, a unit and a meaning; the writer
 (`exgrpo.records`), the lake, the catalog and the schema browser all read this module, so it
