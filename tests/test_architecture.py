@@ -53,7 +53,10 @@ def test_imports_run_one_way(folder: str) -> None:
 
 
 def test_the_tables_need_neither_torch_nor_duckdb() -> None:
-    code = "import sys, exgrpo.tables.manifest; print({'torch', 'duckdb', 'transformers'} & set(sys.modules))"
+    code = (
+        "import sys, exgrpo.tables.manifest; "
+        "print({'torch', 'duckdb', 'transformers'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
