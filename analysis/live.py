@@ -19,8 +19,9 @@ import polars as pl
 from analysis.alarms import WINDOW, Alarm, alarms, smoothed
 from analysis.errors import UserError
 from analysis.lake import scan
-from exgrpo.tables import SCHEMA_VERSION, STEPS, VOCABULARY
+from exgrpo.tables import STEPS, VOCABULARY
 from exgrpo.tables.manifest import LogError, Part, check_part, live_parts
+from exgrpo.tables.schema import SCHEMA_VERSION
 
 State = Literal["waiting", "running", "stopped", "interrupted", "done"]
 

@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exgrpo.errors import UserError
-from exgrpo.tables import FLOATS, INTS, TABLES, TEXT, ColumnType, Table
+from exgrpo.tables import TABLES
 from exgrpo.tables.manifest import MANIFEST, Part, attempts, file_hash, live_parts
+from exgrpo.tables.schema import FLOATS, INTS, TEXT, ColumnType, Table
 
 FROM_THE_START = -1  # before step 0, which holds what is known of the base model
 

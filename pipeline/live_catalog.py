@@ -21,8 +21,9 @@ from analysis.errors import UserError as AnalysisError
 from analysis.lake import Entry, compact, read_entries
 from exgrpo.errors import UserError
 from exgrpo.studies import Study
-from exgrpo.tables import SCHEMA_VERSION, TOKENS
+from exgrpo.tables import TOKENS
 from exgrpo.tables.manifest import check_part, live_parts
+from exgrpo.tables.schema import SCHEMA_VERSION
 from pipeline.catalog import why_left_out
 from pipeline.files import evaluation_folder, run_folder, study_folder
 from pipeline.terminal import printable

@@ -5,72 +5,29 @@ One table a fact. A column has a name, a type, a unit and a meaning; the writer
 needs neither torch nor duckdb.
 """
 
-from dataclasses import dataclass
-
-import polars as pl
-import pyarrow as pa
-
-SCHEMA_VERSION = 3
-
-ColumnType = pl.DataType | type[pl.DataType]
-
-TEXT, INT, FLOAT, BOOL = pl.String, pl.Int64, pl.Float64, pl.Boolean
-INTS, FLOATS = pl.List(pl.Int32), pl.List(pl.Float32)
-
-_ARROW = {
-    TEXT: pa.string(),
-    INT: pa.int64(),
-    FLOAT: pa.float64(),
-    BOOL: pa.bool_(),
-    INTS: pa.list_(pa.int32()),
-    FLOATS: pa.list_(pa.float32()),
-}
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its type, its unit ("" where it has none) and what it means."""
-
-    name: str
-    type: ColumnType
-    unit: str
-    meaning: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: its grain (what one row is), its sort order and its columns."""
-
-    name: str
-    grain: str
-    order: tuple[str, ...]
-    columns: tuple[Column, ...]
-
-    @property
-    def names(self) -> list[str]:
-        return [column.name for column in self.columns]
-
-    @property
-    def polars_schema(self) -> pl.Schema:
-        return pl.Schema({column.name: column.type for column in self.columns})
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        fields = [pa.field(column.name, _ARROW[column.type]) for column in self.columns]
-        return pa.schema(fields, metadata={"schema_version": str(SCHEMA_VERSION)})
-
-
-_RUN = Column("run", TEXT, "", "run id: arm, seed and the hash of the resolved settings")
-_STEP = Column("step", INT, "step", "training step, from 1; 0 is the base model")
-_QUESTION = Column("question", TEXT, "", "question id: hash of its text")
-_TRAJECTORY = Column("trajectory", TEXT, "", "trajectory id: run:step:group:slot")
+from exgrpo.tables.derived import DERIVED
+from exgrpo.tables.schema import (
+    BOOL,
+    FLOAT,
+    FLOATS,
+    GROUP,
+    INT,
+    INTS,
+    QUESTION_ID,
+    RUN_ID,
+    STEP,
+    TEXT,
+    TRAJECTORY_ID,
+    Column,
+    Table,
+)
 
 RUNS = Table(
     "runs",
     "a run: one arm with one seed, a base model, or an import",
     ("study", "run"),
     (
-        _RUN,
+        RUN_ID,
         Column("study", TEXT, "", "the study that the run belongs to"),
         Column("arm", TEXT, "", "arm; `base` for the untrained model, `import` for foreign logs"),
         Column("seed", INT, "", "seed of the run; null for a base model or an import"),
@@ -96,7 +53,7 @@ QUESTIONS = Table(
     "a question",
     ("split", "question"),
     (
-        _QUESTION,
+        QUESTION_ID,
         Column("source", TEXT, "", "the task or file that it comes from"),
         Column("split", TEXT, "", "train, validation, test_id, test_ood, or the import's name"),
         Column("text", TEXT, "", "the question as asked"),
@@ -111,12 +68,12 @@ TRAJECTORIES = Table(
     "a trajectory in the batch of one training step (a replayed one is a new row)",
     ("run", "step", "group", "slot"),
     (
-        _TRAJECTORY,
-        _RUN,
-        _STEP,
-        Column("group", INT, "", "place of the question's group in the batch, from 0"),
+        TRAJECTORY_ID,
+        RUN_ID,
+        STEP,
+        GROUP,
         Column("slot", INT, "", "place in the group, from 0; replayed ones come first"),
-        _QUESTION,
+        QUESTION_ID,
         Column("level", INT, "", "the question's level"),
         Column("experiential", BOOL, "", "the question was drawn from the replay buffer"),
         Column("replayed", BOOL, "", "the trajectory itself was replayed, not sampled now"),
@@ -161,9 +118,9 @@ TOKENS = Table(
     "the tokens of one trajectory, same key as `trajectories`",
     ("run", "step", "group", "slot"),
     (
-        _TRAJECTORY,
-        _RUN,
-        _STEP,
+        TRAJECTORY_ID,
+        RUN_ID,
+        STEP,
         Column("group", INT, "", "as in trajectories"),
         Column("slot", INT, "", "as in trajectories"),
         Column("token_ids", INTS, "", "response token ids as sampled"),
@@ -189,10 +146,10 @@ CANDIDATES = Table(
     "a stored trajectory considered for replay",
     ("run", "step", "group", "rank"),
     (
-        _RUN,
-        _STEP,
+        RUN_ID,
+        STEP,
         Column("group", INT, "", "place of the question's group in the batch"),
-        _QUESTION,
+        QUESTION_ID,
         Column("source", TEXT, "", "id of the stored trajectory"),
         Column("birth_step", INT, "step", "the step (of its own run) whose policy sampled it"),
         Column("correct", BOOL, "", "graded right when it was stored"),
@@ -218,9 +175,9 @@ EXPERIENCE = Table(
     "a change of the replay buffer",
     ("run", "step", "question"),
     (
-        _RUN,
-        _STEP,
-        _QUESTION,
+        RUN_ID,
+        STEP,
+        QUESTION_ID,
         Column(
             "event", TEXT, "", "entered, moved, stored, replayed, retired, returned, left, evicted"
         ),
@@ -235,8 +192,8 @@ STEPS = Table(
     "a training step",
     ("run", "step"),
     (
-        _RUN,
-        _STEP,
+        RUN_ID,
+        STEP,
         Column("replay_on", BOOL, "", "the start has happened: replay is in force"),
         Column("reward", FLOAT, "share", "mean reward of the fresh rollouts"),
         Column("fresh_reward", FLOAT, "share", "mean reward, fresh questions only"),
@@ -288,10 +245,10 @@ EVALUATIONS = Table(
     "a sample of a benchmark",
     ("run", "step", "benchmark", "question", "sample"),
     (
-        _RUN,
+        RUN_ID,
         Column("step", INT, "step", "training step of the checkpoint; 0 is the base model"),
         Column("benchmark", TEXT, "", "validation, test_id, test_ood, ..."),
-        _QUESTION,
+        QUESTION_ID,
         Column("sample", INT, "", "sample of the question, from 0"),
         Column("level", INT, "", "the question's level"),
         Column("temperature", FLOAT, "", "sampling temperature"),
@@ -313,8 +270,8 @@ JUDGEMENTS = Table(
     "a verdict on a chain by a judge other than the exact one of the task",
     ("run", "trajectory", "judge"),
     (
-        _RUN,
-        _TRAJECTORY,
+        RUN_ID,
+        TRAJECTORY_ID,
         Column("judge", TEXT, "", "which judge"),
         Column("version", TEXT, "", "its version"),
         Column("valid", BOOL, "", "the verdict; null when it could not decide"),
@@ -335,5 +292,6 @@ TABLES: dict[str, Table] = {
         STEPS,
         EVALUATIONS,
         JUDGEMENTS,
+        *DERIVED,
     )
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exgrpo.errors import UserError
-from exgrpo.tables import SCHEMA_VERSION
+from exgrpo.tables.schema import SCHEMA_VERSION
 
 MANIFEST = "manifest.jsonl"
 

@@ -1,0 +1,96 @@
+"""Tables that the lake works out from the log when it takes it in (`analysis/derived/`).
+
+An import that knows groups but no trajectories writes `visits` itself.
+"""
+
+from exgrpo.tables.schema import (
+    BOOL,
+    FLOAT,
+    GROUP,
+    INT,
+    QUESTION_ID,
+    RUN_ID,
+    STEP,
+    Column,
+    Table,
+)
+
+VISITS = Table(
+    "visits",
+    "a group: one question in the batch of one step",
+    ("run", "step", "group"),
+    (
+        RUN_ID,
+        STEP,
+        GROUP,
+        QUESTION_ID,
+        Column("level", INT, "", "the question's level"),
+        Column("visit", INT, "", "which visit of the question in its run this is, from 1"),
+        Column("experiential", BOOL, "", "the question was drawn from the replay buffer"),
+        Column("bucket_drawn", INT, "", "experiential only: bucket it was drawn from"),
+        Column("bucket", INT, "", "bucket after this step: k if 0 < k < K, else null"),
+        Column("successes", INT, "", "k, `group_successes` of its trajectories"),
+        Column("size", INT, "", "K, `group_size` of its trajectories"),
+        Column("fresh", INT, "trajectory", "fresh rollouts"),
+        Column("graded", INT, "trajectory", "of them graded"),
+        Column("right", INT, "trajectory", "of them graded right"),
+        Column("success_share", FLOAT, "share", "right / graded"),
+        Column("mean_entropy", FLOAT, "nat/token", "mean over the fresh rollouts"),
+        Column("length", FLOAT, "token", "mean over the fresh rollouts"),
+        Column("truncated", INT, "trajectory", "fresh rollouts cut at the length limit"),
+        Column("distinct", INT, "", "distinct responses among the fresh rollouts"),
+        Column("distinct_plain", INT, "", "the same, case and white space aside"),
+        Column("checked", INT, "trajectory", "right fresh ones whose chain could be checked"),
+        Column("flawed", INT, "trajectory", "of those, chain not valid"),
+        Column("shortcut", INT, "trajectory", "right fresh ones that show no steps"),
+        Column("code", INT, "trajectory", "right fresh ones that contain code"),
+        Column("repetition", INT, "trajectory", "right fresh ones that repeat themselves"),
+        Column("replayed", INT, "trajectory", "replayed trajectories"),
+        Column("replayed_checked", INT, "trajectory", "of them, chain could be checked"),
+        Column("replayed_flawed", INT, "trajectory", "of those, chain not valid"),
+        Column("replayed_shortcut", INT, "trajectory", "replayed ones that show no steps"),
+        Column("replayed_code", INT, "trajectory", "replayed ones that contain code"),
+        Column("replayed_repetition", INT, "trajectory", "replayed ones that repeat themselves"),
+        Column("previous_step", INT, "step", "step of the visit before; null at the first"),
+        Column("previous_successes", INT, "", "k of the visit before"),
+        Column("previous_share", FLOAT, "share", "success_share of the visit before"),
+        Column("next_step", INT, "step", "step of the next visit; null at the last"),
+        Column("next_share", FLOAT, "share", "success_share of the next visit"),
+    ),
+)
+
+_REPLAYED = Column("replayed", BOOL, "", "of replayed trajectories, else of fresh ones")
+_CORRECT = Column("correct", BOOL, "", "of trajectories graded right; null: ungraded")
+_SUMMED_ENTROPY = Column("summed_entropy", FLOAT, "nat", "sum of their entropies")
+
+TOKEN_PROFILE = Table(
+    "token_profile",
+    "a run and a tenth of the response, of right or wrong, fresh or replayed trajectories",
+    ("run", "replayed", "correct", "tenth"),
+    (
+        RUN_ID,
+        _REPLAYED,
+        _CORRECT,
+        Column("tenth", INT, "", "where in the response, 0 (its first tenth) .. 9"),
+        Column("tokens", INT, "token", "tokens whose entropy was logged"),
+        _SUMMED_ENTROPY,
+        Column("summed_square", FLOAT, "nat^2", "sum of the squares of their entropies"),
+    ),
+)
+
+TOKEN_TOTALS = Table(
+    "token_totals",
+    "a run and a token, in right or wrong, fresh or replayed trajectories",
+    ("run", "replayed", "correct", "token_id"),
+    (
+        RUN_ID,
+        _REPLAYED,
+        _CORRECT,
+        Column("token_id", INT, "", "token id, see `vocabulary`"),
+        Column("tokens", INT, "token", "how often it occurs with a logged entropy"),
+        Column("high", INT, "token", "of those, entropy in the run's top fifth"),
+        _SUMMED_ENTROPY,
+    ),
+)
+
+DERIVED = (VISITS, TOKEN_PROFILE, TOKEN_TOTALS)
