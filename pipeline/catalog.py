@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from analysis import catalog
-from analysis.lake import Entry, check_files, read_entries
+from analysis.catalog_build import build
+from analysis.lake import LAYOUT, Entry, read_entries
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
 
@@ -29,8 +29,7 @@ def _build(results: Path, study: str | None) -> None:
     left_out = {
         entry.entry: reason for entry in entries if (reason := why_left_out(entry, results))
     }
-    check_files([entry for entry in entries if entry.entry not in left_out], lake)
-    info = catalog.build(entries, left_out, lake, results / "workbench.duckdb")
+    info = build(entries, left_out, lake, results / "workbench.duckdb")
     for name, reason in left_out.items():
         print(f"left out of the catalog: {name}: {reason}")
     if study:
@@ -49,6 +48,8 @@ def _only_builder(results: Path) -> Iterator[None]:
 
 def why_left_out(entry: Entry, results: Path) -> str | None:
     """Why an entry does not count: its study is gone or no longer lists it; None if it counts."""
+    if entry.layout != LAYOUT:
+        return "another version of the workbench made it; `exgrpo reproduce` makes it again"
     if entry.entry.startswith("import-"):
         return None
     path = results / entry.study / "study.json"

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
-from analysis.lake import Entry, compact
+from analysis.compaction import compact
+from analysis.lake import LAYOUT, Entry, marker, read_entries
 from exgrpo.errors import UserError
 from exgrpo.studies import Study
 from exgrpo.tables.manifest import MANIFEST, Part, check_part, listed_parts, live_parts
 from pipeline.files import evaluation_folder, require_done, run_folder, study_folder
+
+IMPORTS = "imports"  # the study that all imports belong to
 
 
 def add_study_entry(study: Study, entry: str, results: Path) -> Entry:
@@ -32,7 +35,21 @@ def add_study_entry(study: Study, entry: str, results: Path) -> Entry:
 def add_import(name: str, results: Path) -> Entry:
     """Compact the log of `results/imports/<name>` as the entry `import-<name>`."""
     folder = results / "imports" / name
-    return _compact(f"import-{name}", "imports", [folder], folder / "run.json", results)
+    return _compact(f"import-{name}", IMPORTS, [folder], folder / "run.json", results)
+
+
+def renew(results: Path) -> None:
+    """Make way for entries that another version of the workbench made: their logs are still there.
+
+    Imports are compacted again here; those of a study by the workflow, which finds them missing.
+    """
+    for entry in read_entries(results / "lake"):
+        if entry.layout == LAYOUT:
+            continue
+        if entry.study == IMPORTS:
+            add_import(entry.entry.removeprefix("import-"), results)
+        else:
+            marker(results / "lake", entry.entry).unlink()
 
 
 def _add(
@@ -57,13 +74,19 @@ def _compact(
             )
         for part in live:
             parts.setdefault(part.table, []).append(check_part(log, part))
-        _say_what_is_dead(entry, log, live)
+        _say_what_is_left_out(entry, log, live)
     run = json.loads(run_file.read_text()) if run_file else None
     return compact(entry, study, run, parts, results / "lake")
 
 
-def _say_what_is_dead(entry: str, log: Path, live: list[Part]) -> None:
-    dead = [part for part in listed_parts(log) if part not in live]
-    if dead:
+def _say_what_is_left_out(entry: str, log: Path, live: list[Part]) -> None:
+    listed = listed_parts(log)
+    if dead := [part for part in listed if part not in live]:
         rows = sum(part.rows for part in dead)
         print(f"{entry}: left out {len(dead)} parts ({rows:,} rows) of attempts cut short")
+    known = {log / part.path for part in listed} | {log / MANIFEST}
+    if torn := [path for path in log.rglob("*") if path.is_file() and path not in known]:
+        print(
+            f"{entry}: left out {len(torn)} files that {log / MANIFEST} does not list, as a kill "
+            f"leaves them while they are written, for example {torn[0].relative_to(log)}"
+        )

@@ -17,8 +17,10 @@ import duckdb
 from pydantic import ValidationError
 
 from analysis import catalog
+from analysis.catalog_build import build
+from analysis.compaction import compact
 from analysis.errors import UserError as AnalysisError
-from analysis.lake import Entry, compact, read_entries
+from analysis.lake import LAYOUT, Entry, read_entries
 from exgrpo.errors import UserError
 from exgrpo.studies import Study
 from exgrpo.tables import TOKENS
@@ -58,7 +60,7 @@ def _build(results: Path, live_lake: Path, path: Path) -> None:
     lake = results / "lake"
     entries = read_entries(lake)  # first: what goes into the lake from here on is still a log
     left_out = {each.entry: reason for each in entries if (reason := why_left_out(each, results))}
-    in_lake = {each.entry for each in entries}
+    in_lake = {each.entry for each in entries if each.layout == LAYOUT}
     live = []
     for source in _sources(results):
         if source.entry in in_lake:
@@ -78,7 +80,7 @@ def _build(results: Path, live_lake: Path, path: Path) -> None:
             f"`exgrpo reproduce`, or name another folder with --results."
         )
     _say(f"live: {', '.join(live) or 'nothing, all that was logged is in the lake'}")
-    catalog.build(entries, left_out, lake, path)
+    build(entries, left_out, lake, path, old=results / path.name)
 
 
 def _sources(results: Path) -> Iterator[Source]:

@@ -20,6 +20,7 @@ import psutil
 
 from exgrpo.errors import UserError
 from exgrpo.studies import Study, load_with_companions
+from pipeline.lake import renew
 from pipeline.study import finished_runs, write_study
 
 WORKFLOW = Path(__file__).resolve().parents[1] / "workflow"
@@ -46,6 +47,7 @@ def reproduce(name: str, cores: int | None = None, finished: bool = False) -> in
             f"`exgrpo reproduce {name}` trains, and goes on where it was stopped."
         )
     with _lock(RESULTS / ".lock") as lock:
+        renew(RESULTS)
         codes = []
         for study in studies:
             codes.append(_reproduce_one(study, cores, finished, lock))

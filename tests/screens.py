@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from streamlit.testing.v1 import AppTest
 
-from analysis.catalog import build
-from analysis.lake import Entry, LakeFile
+from analysis.catalog_build import build
+from analysis.compaction import compact
 from exgrpo.tables import TRAJECTORIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,8 +48,8 @@ def write_import(results: Path, responses: list[str], successes: list[int | None
     }
     nothing = TRAJECTORIES.arrow_schema.empty_table()
     table = pa.concat_tables([nothing, pa.table(columns)], promote_options="default")
-    (results / "lake").mkdir()
-    pq.write_table(table, results / "lake" / "long.parquet")
-    row = {"run": "long", "study": "long", "arm": "import", "status": "imported"}
-    entry = Entry("long", "long", {TRAJECTORIES.name: LakeFile("long.parquet", rows, "")}, row)
+    part = results / "part.parquet"
+    pq.write_table(table, part)
+    row = {"run": "long", "study": "imports", "arm": "import", "status": "imported"}
+    entry = compact("long", "imports", row, {TRAJECTORIES.name: [part]}, results / "lake")
     build([entry], {}, results / "lake", results / "workbench.duckdb")

@@ -15,8 +15,8 @@ from screens import SCREENS, open_screen, texts, write_import
 from streamlit.testing.v1 import AppTest
 
 from analysis.browse import Filters
-from analysis.catalog import build
-from analysis.lake import compact
+from analysis.catalog_build import build
+from analysis.compaction import compact
 from app import data, state
 from app.browser import Browser, neighbour
 from app.components import detail

@@ -6,14 +6,14 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from lake_fixture import STEPS, STUDY, DemoResults, demo_study
+from lake_fixture import STUDY, DemoResults, demo_study
 
-from analysis import catalog
 from analysis.catalog import open_catalog
+from analysis.catalog_build import INFO
 from analysis.errors import UserError
 from analysis.queries import ask
 from analysis.tokens import read_tokens
-from exgrpo.tables import TABLES
+from exgrpo.tables import DERIVED, TABLES
 from pipeline.catalog import build_catalog
 from pipeline.lake import add_import
 
@@ -21,7 +21,7 @@ from pipeline.lake import add_import
 def test_every_table_but_tokens_holds_every_row(
     demo: DemoResults, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    for name in TABLES.keys() - {"tokens"}:
+    for name in TABLES.keys() - {"tokens"} - {table.name for table in DERIVED}:
         count = ask(connection, f"SELECT count(*) FROM {name}").frame.item()
         assert count == len(demo.rows.get(name, [])), name
     with pytest.raises(UserError, match="tokens does not exist"):
@@ -47,7 +47,7 @@ def test_meaning_and_unit_of_every_column_are_in_the_database(
             comment = comments[table.name, column.name]
             assert comment.startswith(column.meaning)
             assert not column.unit or comment.endswith(f"[{column.unit}]")
-    assert all(comments["catalog_info", name] for name in catalog.INFO_MEANING)
+    assert all(comments["catalog_info", name] for name in INFO.names)
 
 
 def test_a_run_that_its_study_no_longer_lists_is_left_out_and_said(
@@ -109,7 +109,7 @@ def test_a_missing_or_wrong_lake_file_is_named_and_the_old_catalog_stays(own: De
     path = own.results / "lake" / "steps" / f"{run}.parquet"
     before = own.catalog.read_bytes()
     pl.read_parquet(path).head(1).write_parquet(path)
-    with pytest.raises(UserError, match=f"1 rows instead of {STEPS}") as error:
+    with pytest.raises(UserError, match="torn or changed") as error:
         build_catalog(own.results)
     assert str(path) in str(error.value)
     path.unlink()

@@ -16,14 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lake_fixture import STEPS, STUDY, DemoResults, finish, make_results
 
-from analysis import lake
+from analysis import compaction, lake
+from analysis.catalog import open_catalog
+from analysis.compaction import compact
 from analysis.errors import UserError as AnalysisError
+from analysis.queries import ask
 from exgrpo.errors import UserError
 from exgrpo.records import FROM_THE_START, Recorder
 from exgrpo.studies import Study
-from exgrpo.tables import EVALUATIONS, QUESTIONS, TABLES
+from exgrpo.tables import EVALUATIONS, QUESTIONS, TABLES, TRAJECTORIES
 from exgrpo.tables import STEPS as STEPS_TABLE
-from pipeline.lake import add_study_entry
+from pipeline.catalog import build_catalog
+from pipeline.lake import add_study_entry, renew
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +70,22 @@ def test_every_live_row_is_there_once_and_sorted(demo: DemoResults, table: str) 
     assert found.equals(expected(table, demo.rows[table]).sort(order, maintain_order=True))
 
 
-def test_files_are_sorted_zstd_with_small_row_groups(tmp_path: Path) -> None:
+@pytest.mark.parametrize("letters", [10, 5000], ids=["short texts", "long texts"])
+def test_files_are_sorted_zstd_with_row_groups_by_size(tmp_path: Path, letters: int) -> None:
     part = tmp_path / "part.parquet"
-    rows = [{"run": "r", "step": step, "reward": step / 7} for step in range(20000, 0, -1)]
-    pq.write_table(pa.Table.from_pylist(rows, schema=STEPS_TABLE.arrow_schema), part)
-    entry = lake.compact("r", STUDY, None, {"steps": [part]}, tmp_path / "lake")
-    written = tmp_path / "lake" / entry.tables["steps"].path
+    texts = [f"{step:08d}" * (letters // 8) for step in range(20000, 0, -1)]
+    rows = [
+        {"run": "r", "step": 20000 - i, "group": 0, "slot": 0, "response": text}
+        for i, text in enumerate(texts)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=TRAJECTORIES.arrow_schema), part)
+    entry = compact("r", STUDY, None, {"trajectories": [part]}, tmp_path / "lake")
+    written = tmp_path / "lake" / entry.tables["trajectories"].path
     footer = pq.read_metadata(written)
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     assert pl.read_parquet(written)["step"].to_list() == list(range(1, 20001))
-    assert max(group.num_rows for group in groups) <= lake.ROW_GROUP
+    assert max(group.total_byte_size for group in groups) <= 1.5 * compaction.GROUP_BYTES
+    assert (len(groups) > 1) == (letters == 5000)
     assert groups[0].column(0).compression == "ZSTD"
 
 
@@ -171,11 +181,25 @@ def test_a_damaged_part_is_named_and_nothing_counts(own: DemoResults, damage: An
     assert str(part) in str(error.value)
 
 
+def test_files_that_the_manifest_does_not_list_are_left_out_and_said(
+    own: DemoResults, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = first_run(own)
+    part = next((run_log(own, run) / "steps").glob("*.parquet"))
+    torn = part.with_name("torn.parquet")
+    torn.write_bytes(part.read_bytes()[:100])
+    add_study_entry(own.study, run, own.results)
+    said = capsys.readouterr().out
+    assert "left out 1 files" in said and f"steps/{torn.name}" in said
+    steps = in_lake(own, "steps").filter(pl.col("run") == run)
+    assert steps["step"].to_list() == list(range(1, STEPS + 1))
+
+
 def test_an_entry_does_not_count_while_it_is_made_again(own: DemoResults) -> None:
     run = first_run(own)
     part = next((run_log(own, run) / "steps").glob("*.parquet"))
     with pytest.raises(AnalysisError, match="no column 'surprise'"):
-        lake.compact(run, STUDY, None, {"steps": [_with_column(part)]}, own.results / "lake")
+        compact(run, STUDY, None, {"steps": [_with_column(part)]}, own.results / "lake")
     assert run not in [entry.entry for entry in lake.read_entries(own.results / "lake")]
     add_study_entry(own.study, run, own.results)
     assert run in [entry.entry for entry in lake.read_entries(own.results / "lake")]
@@ -192,7 +216,7 @@ def test_another_type_is_an_error_that_names_file_and_column(tmp_path: Path) -> 
     part = tmp_path / "part.parquet"
     pl.DataFrame({"question": ["q"], "split": ["train"], "gold": [16]}).write_parquet(part)
     with pytest.raises(AnalysisError, match="column 'gold' is Int64") as error:
-        lake.compact("q", STUDY, None, {"questions": [part]}, tmp_path / "lake")
+        compact("q", STUDY, None, {"questions": [part]}, tmp_path / "lake")
     assert str(part) in str(error.value)
 
 
@@ -200,7 +224,7 @@ def test_a_file_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
     part = tmp_path / "part.parquet"
     part.write_text("not at all")
     with pytest.raises(AnalysisError, match="no readable Parquet file") as error:
-        lake.compact("q", STUDY, None, {"questions": [part]}, tmp_path / "lake")
+        compact("q", STUDY, None, {"questions": [part]}, tmp_path / "lake")
     assert str(part) in str(error.value)
 
 
@@ -211,7 +235,7 @@ def test_a_column_only_in_some_parts_is_null_elsewhere(tmp_path: Path) -> None: 
         pl.DataFrame(
             [{**key, "step": 0, "sample": start + i, **extra} for i in range(200)]
         ).write_parquet(path)
-    entry = lake.compact("r", STUDY, None, {"evaluations": parts}, tmp_path / "lake")
+    entry = compact("r", STUDY, None, {"evaluations": parts}, tmp_path / "lake")
     written = tmp_path / "lake" / entry.tables["evaluations"].path
     frame = lake.scan([written], EVALUATIONS).collect()
     assert frame.schema == EVALUATIONS.polars_schema
@@ -225,7 +249,7 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:  # o4
     recorder.add("questions", rows)
     recorder.flush(0, 0)
     parts = list((tmp_path / "log" / "questions").glob("*.parquet"))
-    entry = lake.compact("q", STUDY, None, {"questions": parts}, tmp_path / "lake")
+    entry = compact("q", STUDY, None, {"questions": parts}, tmp_path / "lake")
     found = lake.scan([tmp_path / "lake" / entry.tables["questions"].path], QUESTIONS).collect()
     assert found["gold"].to_list() == golds
 
@@ -233,7 +257,7 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path: Path) -> None:  # o4
 @pytest.mark.parametrize("row", [{"seed": 2**63}, {"steps": "six"}, {"colour": "red"}])
 def test_a_run_row_that_does_not_fit_is_an_error(tmp_path: Path, row: dict[str, Any]) -> None:
     with pytest.raises(AnalysisError, match=r"run\.json") as error:  # o43: never cut short
-        lake.compact("r", STUDY, row, {}, tmp_path)
+        compact("r", STUDY, row, {}, tmp_path)
     assert next(iter(row)) in str(error.value)
 
 
@@ -243,7 +267,7 @@ def test_a_row_twice_is_an_error(tmp_path: Path) -> None:
     recorder.flush(1, 1)
     parts = list((tmp_path / "log" / "steps").glob("*.parquet"))
     with pytest.raises(AnalysisError, match=r"1 rows occur twice, for example \{'run': 'r'"):
-        lake.compact("r", STUDY, None, {"steps": parts}, tmp_path / "lake")
+        compact("r", STUDY, None, {"steps": parts}, tmp_path / "lake")
 
 
 def test_names_with_brackets_and_quotes_are_no_patterns(tmp_path: Path) -> None:  # o49
@@ -251,7 +275,7 @@ def test_names_with_brackets_and_quotes_are_no_patterns(tmp_path: Path) -> None:
     decoy = tmp_path / "run1's.parquet"
     for path, step in ((part, 1), (decoy, 2)):
         pl.DataFrame({"run": ["r"], "step": [step]}).write_parquet(path)
-    entry = lake.compact("r[1]'s*", STUDY, None, {"steps": [part]}, tmp_path / "lake")
+    entry = compact("r[1]'s*", STUDY, None, {"steps": [part]}, tmp_path / "lake")
     found = lake.scan([tmp_path / "lake" / entry.tables["steps"].path], STEPS_TABLE).collect()
     assert found["step"].to_list() == [1]
 
@@ -285,6 +309,23 @@ def test_a_broken_entry_file_is_named(own: DemoResults) -> None:
     with pytest.raises(AnalysisError, match="no valid entry") as error:
         lake.read_entries(own.results / "lake")
     assert str(path) in str(error.value)
+
+
+def test_an_entry_of_another_version_is_made_again_from_its_log(own: DemoResults) -> None:
+    folder = own.results / "lake" / "entries"
+    for path in folder.glob("*.json"):  # as version 1 wrote them
+        value = json.loads(path.read_text())
+        del value["layout"]
+        for file in value["tables"].values():
+            del file["bytes"]
+        path.write_text(json.dumps(value))
+    assert {entry.layout for entry in lake.read_entries(own.results / "lake")} == {1}
+    build_catalog(own.results)
+    with open_catalog(own.catalog) as connection:
+        left_out = ask(connection, "SELECT left_out FROM catalog_info").frame["left_out"]
+    assert left_out.str.contains("another version").all()
+    renew(own.results)
+    assert not list(folder.glob("*.json"))
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(own: DemoResults) -> None:

@@ -1,0 +1,229 @@
+"""Building the catalog `workbench.duckdb`: every table of the lake but `tokens`, ready for SQL.
+
+It is built aside and put in place in one move. What the old catalog holds already is copied as it
+is, so that one more run in a lake of a hundred costs the copy and that run.
+"""
+
+import json
+import shutil
+from dataclasses import asdict
+from datetime import UTC, datetime
+from glob import escape
+from hashlib import sha256
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from analysis.catalog import MEMORY, THREADS
+from analysis.errors import UserError
+from analysis.lake import Entry, check_files
+from analysis.sql_types import SQL_TYPE, declared, literal, quoted
+from exgrpo.tables import RUNS, TABLES, TOKENS
+from exgrpo.tables.schema import INT, TEXT, Column, Table
+
+# The same fact may come from several entries (two studies that share questions or a tokenizer).
+SHARED = {"questions": ("question", "split"), "vocabulary": ("tokenizer", "token_id")}
+MATERIALISED = [table for table in TABLES.values() if table is not TOKENS]
+
+# Which runs a named query is about: those of a study, of a list, or (null) all.
+SCOPE = """
+    CREATE OR REPLACE MACRO scope(of_study, of_runs) AS TABLE
+    SELECT * FROM runs
+    WHERE (of_study IS NULL OR study = of_study)
+        AND (of_runs IS NULL OR list_contains(of_runs, run))
+"""
+
+INFO = Table(
+    "catalog_info",
+    "an entry of the lake, taken or left out",
+    ("entry",),
+    (
+        Column("entry", TEXT, "", "an entry of the lake: a run, a study's questions, or an import"),
+        Column("study", TEXT, "", "the study that it belongs to"),
+        Column("rows", INT, "row", "its rows over all tables, `tokens` included"),
+        Column("left_out", TEXT, "", "why it is not in this catalog; null if it is"),
+        Column("fingerprint", TEXT, "", "hash of what the lake holds of it; null if left out"),
+        Column("lake", TEXT, "", "where the lake is"),
+        Column("built", TEXT, "UTC", "when this catalog was built, ISO 8601"),
+    ),
+)
+
+
+def build(
+    entries: list[Entry],
+    left_out: dict[str, str],
+    lake: Path,
+    path: Path,
+    old: Path | None = None,
+) -> pl.DataFrame:
+    """Build the catalog at `path` from the lake's entries; return its `catalog_info`.
+
+    `left_out` names the entries that do not count, each with the reason. What the catalog `old`
+    (that at `path` unless told) holds of an unchanged entry is taken from there; the files of the
+    others are checked first. The old catalog stays in place until the new one is whole. Raises
+    UserError when a file of the lake is damaged or the disk is full.
+    """
+    taken = [entry for entry in entries if entry.entry not in left_out]
+    info = _info(entries, left_out, lake)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.stem + ".building" + path.suffix)
+    leftovers = [aside, aside.with_name(aside.name + ".wal")]
+    _remove(leftovers)
+    try:
+        if not _update(aside, old or path, taken, lake, info):
+            _remove(leftovers)
+            _build_anew(aside, taken, lake, info)
+        aside.replace(path)
+    except (duckdb.Error, OSError) as error:
+        raise UserError(
+            f"{path}: cannot build the catalog: {str(error).splitlines()[0]}. The old one is "
+            f"untouched. Check the disk space and the files under {lake}, run again."
+        ) from error
+    finally:
+        _remove(leftovers)
+    return info
+
+
+def _info(entries: list[Entry], left_out: dict[str, str], lake: Path) -> pl.DataFrame:
+    built = datetime.now(UTC).isoformat(timespec="seconds")
+    return pl.DataFrame(
+        [
+            {
+                "entry": entry.entry,
+                "study": entry.study,
+                "rows": sum(file.rows for file in entry.tables.values()),
+                "left_out": left_out.get(entry.entry),
+                "fingerprint": None if entry.entry in left_out else _fingerprint(entry),
+                "lake": str(lake),
+                "built": built,
+            }
+            for entry in entries
+        ],
+        schema=INFO.polars_schema,
+    )
+
+
+def _fingerprint(entry: Entry) -> str:
+    """A hash of the entry's content, wherever its files lie."""
+    content = asdict(entry)
+    for file in content["tables"].values():
+        del file["path"]
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _update(path: Path, old: Path, taken: list[Entry], lake: Path, info: pl.DataFrame) -> bool:
+    """Write `path` as a copy of the catalog `old` with what has changed; False if none fits."""
+    if not old.is_file():
+        return False
+    shutil.copyfile(old, path)
+    try:
+        with _writing(path) as connection:
+            if _schema(connection) != _declared_schema():
+                return False  # another version of the workbench built it
+            before = connection.sql(f"FROM {INFO.name} WHERE fingerprint IS NOT NULL").pl()
+            held = dict(before.select("entry", "fingerprint").iter_rows())
+            new = [entry for entry in taken if held.get(entry.entry) != _fingerprint(entry)]
+            kept = {entry.entry for entry in taken} - {entry.entry for entry in new}
+            gone = before.filter(~pl.col("entry").is_in(kept))
+            if 2 * gone["rows"].sum() > before["rows"].sum():
+                return False  # a copy would be mostly holes
+            check_files(new, lake)
+            _write(connection, gone["entry"].to_list(), new, taken, lake, info)
+    except duckdb.Error:
+        return False  # no catalog at all
+    return True
+
+
+def _build_anew(path: Path, taken: list[Entry], lake: Path, info: pl.DataFrame) -> None:
+    check_files(taken, lake)
+    with _writing(path) as connection:
+        for table in (*MATERIALISED, INFO):
+            connection.execute(f"CREATE TABLE {table.name} ({declared(table)})")
+            _comment(connection, table)
+        _write(connection, [], taken, taken, lake, info)
+
+
+def _writing(path: Path) -> duckdb.DuckDBPyConnection:
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": MEMORY,
+        "threads": THREADS,
+    }
+    return duckdb.connect(path, config=limits)
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    gone: list[str],
+    new: list[Entry],
+    taken: list[Entry],
+    lake: Path,
+    info: pl.DataFrame,
+) -> None:
+    """Take out the rows of the entries `gone`, put in those of the entries `new`."""
+    for table in MATERIALISED:
+        if table.name in SHARED:
+            if gone or new:
+                connection.execute(f"DELETE FROM {table.name}")
+                _insert(connection, table, taken, lake)
+        elif table is not RUNS:
+            if gone:
+                values = {"gone": gone}
+                connection.execute(f"DELETE FROM {table.name} WHERE run IN $gone", values)
+            _insert(connection, table, new, lake)
+    rows = [entry.run for entry in taken if entry.run]
+    runs = pl.DataFrame(rows, schema=RUNS.polars_schema).sort(RUNS.order)
+    for table, frame in ((RUNS, runs), (INFO, info)):
+        connection.execute(f"DELETE FROM {table.name}")
+        connection.register("frame", frame)
+        connection.execute(f"INSERT INTO {table.name} FROM frame")
+    connection.execute(SCOPE)
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, table: Table, entries: list[Entry], lake: Path
+) -> None:
+    files = [
+        escape(str(lake / entry.tables[table.name].path))
+        for entry in entries
+        if table.name in entry.tables
+    ]
+    if not files:
+        return
+    columns = quoted(table.names)
+    source = f"SELECT {columns} FROM read_parquet($files)"
+    if table.name in SHARED:
+        key = quoted(SHARED[table.name])
+        source = f"SELECT DISTINCT ON ({key}) {columns} FROM ({source}) ORDER BY ALL"
+    connection.execute(f"INSERT INTO {table.name} {source}", {"files": files})
+
+
+def _schema(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str, str, str]]:
+    """Table, column, type and comment of every column."""
+    columns = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns()"
+    return set(connection.execute(f"{columns} WHERE NOT internal").fetchall())
+
+
+def _declared_schema() -> set[tuple[str, str, str, str]]:
+    return {
+        (table.name, column.name, SQL_TYPE[column.type], _meaning(column))
+        for table in (*MATERIALISED, INFO)
+        for column in table.columns
+    }
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Keep grain and meaning in the database itself, for any schema browser."""
+    connection.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.grain)}")
+    for column in table.columns:
+        name = f"{table.name}.{quoted([column.name])}"
+        connection.execute(f"COMMENT ON COLUMN {name} IS {literal(_meaning(column))}")
+
+
+def _meaning(column: Column) -> str:
+    return column.meaning + (f" [{column.unit}]" if column.unit else "")
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

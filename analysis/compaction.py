@@ -1,0 +1,249 @@
+"""Take one log into the lake: its parts become one sorted Parquet file a table.
+
+DuckDB sorts and writes within `MEMORY` and spills to disk beyond it, so a log may be larger than
+memory. What many questions would work out again (`exgrpo/tables/derived.py`) is worked out here.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from glob import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from analysis.errors import UserError
+from analysis.lake import Entry, LakeFile, footer, marker, put_in_place
+from analysis.sql_types import cast, literal, quoted
+from exgrpo.tables import DERIVED, RUNS, TABLES, TOKENS, TRAJECTORIES
+from exgrpo.tables.derived import VISITS
+from exgrpo.tables.manifest import file_hash
+from exgrpo.tables.schema import SCHEMA_VERSION, Table
+
+MEMORY = "4GiB"
+THREADS = 2
+
+MANY_ROWS_A_KEY = ("experience",)  # elsewhere the columns of `order` name a row
+REWARDS = ("correct", "reward")  # their sums must be those of the log
+DERIVED_SQL = Path(__file__).parent / "derived"
+
+# To show one row its row group is unpacked: few rows where they are long.
+GROUP_BYTES = 16 * 2**20  # before compression
+FEWEST_ROWS, MOST_ROWS = 2048, 122_880  # DuckDB's least, and its default
+
+
+def compact(
+    entry: str,
+    study: str,
+    run: dict[str, Any] | None,
+    parts: dict[str, list[Path]],
+    lake: Path,
+) -> Entry:
+    """Write the parts of each table as one sorted file, then the entry that makes them count.
+
+    `parts` holds the checked live parts, by table. Missing columns become null; a foreign column
+    or another type is a UserError, and so is a file whose rows or rewards are not those of its
+    parts.
+    """
+    if run is not None:
+        _check_run(entry, run)
+    place = marker(lake, entry)
+    place.unlink(missing_ok=True)  # from here until the end the entry does not count
+    with _worker(lake) as connection:
+        files = {
+            name: _compact_table(connection, TABLES[name], paths, lake / f"{name}/{entry}.parquet")
+            for name, paths in sorted(parts.items())
+        }
+        for table in DERIVED:
+            if table.name not in files and _sources(table) <= files.keys():
+                path = lake / f"{table.name}/{entry}.parquet"
+                files[table.name] = _derive(connection, table, files, lake, path)
+    done = Entry(entry, study, files, run)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    aside = place.with_suffix(".tmp")
+    aside.write_text(json.dumps(asdict(done), indent=1) + "\n")
+    put_in_place(aside, place)
+    return done
+
+
+def _sources(table: Table) -> set[str]:
+    return {TRAJECTORIES.name} if table is VISITS else {TRAJECTORIES.name, TOKENS.name}
+
+
+@contextmanager
+def _worker(lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that spills into a folder of its own inside the lake."""
+    lake.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".spill-", dir=lake) as spill:
+        limits: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": MEMORY,
+            "threads": THREADS,
+            "temp_directory": spill,
+        }
+        with duckdb.connect(config=limits) as connection:
+            yield connection
+
+
+def _compact_table(
+    connection: duckdb.DuckDBPyConnection, table: Table, parts: list[Path], path: Path
+) -> LakeFile:
+    rows = sum(_check_part(part, table) for part in parts)
+    order = quoted(table.order)
+    if table.name in MANY_ROWS_A_KEY:  # rows of one key stay as they were logged
+        order += f", list_position({_list(map(str, parts))}, filename), file_row_number"
+    source = _rows_of(table, parts)
+    aside = path.with_suffix(".tmp")
+    try:
+        _write(connection, table, f"FROM ({source}) ORDER BY {order}", _rows_a_group(parts), aside)
+        _check_conserved(connection, table, source, rows, aside, parts[0].parent)
+        return _finish(table, aside, path)
+    except (OSError, duckdb.Error) as error:
+        raise UserError(
+            f"{path}: cannot make it from {len(parts)} parts in {parts[0].parent}: {error}. "
+            f"Free disk space if it is full, run again."
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _derive(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    files: dict[str, LakeFile],
+    lake: Path,
+    path: Path,
+) -> LakeFile:
+    """Work out a derived table from the files that this entry has in the lake."""
+    for name in _sources(table):
+        source = _list([escape(str(lake / files[name].path))])
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS FROM read_parquet({source})")
+    rows = (DERIVED_SQL / f"{table.name}.sql").read_text()
+    aside = path.with_suffix(".tmp")
+    try:
+        source = f"FROM ({rows}) ORDER BY {quoted(table.order)}"
+        _write(connection, table, source, MOST_ROWS, aside)
+        return _finish(table, aside, path)
+    except (OSError, duckdb.Error) as error:
+        raise UserError(
+            f"{path}: cannot work it out: {error}. Free disk space if it is full, run again."
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection, table: Table, source: str, group: int, path: Path
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection.execute(
+        f"COPY (SELECT {cast(table)} {source}) TO {literal(str(path))} (FORMAT parquet, "
+        f"COMPRESSION zstd, ROW_GROUP_SIZE {group}, USE_TMP_FILE false, "
+        f"KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}})"
+    )
+
+
+def _finish(table: Table, aside: Path, path: Path) -> LakeFile:
+    rows, size, digest = footer(aside, "").num_rows, aside.stat().st_size, file_hash(aside)
+    put_in_place(aside, path)
+    return LakeFile(f"{table.name}/{path.name}", rows, size, digest)
+
+
+def _rows_of(table: Table, parts: list[Path]) -> str:
+    """SQL for the rows of the parts; a column that no part has is null, names are no patterns."""
+    there = {name for part in parts for name in pl.read_parquet_schema(part)}
+    missing = [f"NULL AS {quoted([name])}" for name in table.names if name not in there]
+    files = _list(escape(str(part)) for part in parts)
+    options = "union_by_name = true, filename = true, file_row_number = true"
+    return f"SELECT {', '.join(['*', *missing])} FROM read_parquet({files}, {options})"
+
+
+def _list(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(literal(text) for text in texts) + "]"
+
+
+def _rows_a_group(parts: list[Path]) -> int:
+    """How many rows make `GROUP_BYTES`, by what the parts hold before compression."""
+    groups = [
+        meta.row_group(index)
+        for meta in (footer(part, "") for part in parts)
+        for index in range(meta.num_row_groups)
+    ]
+    size = sum(group.total_byte_size for group in groups)
+    rows = sum(group.num_rows for group in groups)
+    return max(FEWEST_ROWS, min(MOST_ROWS, GROUP_BYTES * rows // max(size, 1)))
+
+
+def _check_run(entry: str, run: dict[str, Any]) -> None:
+    """Raise UserError when the row has an unknown column or a value of another type."""
+    for name, value in run.items():
+        try:
+            pa.array([value], RUNS.arrow_schema.field(name).type)
+        except (KeyError, pa.ArrowException, OverflowError) as error:
+            raise UserError(
+                f"entry {entry}: run.json: {name}: {value!r} does not fit the table runs "
+                f"({error}). Known columns: {', '.join(RUNS.names)}."
+            ) from error
+
+
+def _check_part(path: Path, table: Table) -> int:
+    """The part's number of rows; UserError when its columns are not the declared ones."""
+    remedy = "Write it again with this version: remove its log folder and run the stage again."
+    rows = footer(path, remedy).num_rows
+    for name, type_ in pl.read_parquet_schema(path).items():
+        if name not in table.names:
+            raise UserError(
+                f"{path}: table {table.name} has no column {name!r} "
+                f"(known: {', '.join(table.names)}). {remedy}"
+            )
+        if type_ != table.polars_schema[name]:
+            raise UserError(
+                f"{path}: column {name!r} is {type_}, table {table.name} declares "
+                f"{table.polars_schema[name]}. {remedy}"
+            )
+    return rows
+
+
+def _check_conserved(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    source: str,
+    rows: int,
+    written: Path,
+    log: Path,
+) -> None:
+    """Rows and rewards of the written file must be those of its parts, and no key twice."""
+    rewards = [f"fsum({name}::DOUBLE)" for name in REWARDS if name in table.names]
+    totals = f"SELECT {', '.join(['count(*)', *rewards])}"
+    file = f"read_parquet({literal(escape(str(written)))})"
+    before = connection.execute(f"{totals} FROM ({source})").fetchall()[0]
+    after = connection.execute(f"{totals} FROM {file}").fetchall()[0]
+    if before[0] != rows or not all(map(_same, before, after)):
+        raise UserError(
+            f"{written}: rows and rewards {after} differ from those of its parts {before}. "
+            f"Do not change logs while they are compacted; run again."
+        )
+    if table.name in MANY_ROWS_A_KEY:
+        return
+    keys = quoted(table.order)
+    repeated = f"SELECT {keys}, count(*) AS times FROM {file} GROUP BY ALL HAVING times > 1"
+    found = connection.sql(f"FROM ({repeated}) ORDER BY ALL").pl()
+    if found.height:
+        extra = int(found["times"].sum()) - found.height
+        example = found.drop("times").row(0, named=True)
+        raise UserError(
+            f"{log}: {extra} rows occur twice, for example {example}. "
+            f"Remove this log folder and run the stage that wrote it again."
+        )
+
+
+def _same(before: float | None, after: float | None) -> bool:
+    """Whether two sums of the same numbers, in another order, agree."""
+    if before is None or after is None:
+        return before is after
+    return math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-9)
