@@ -26,7 +26,7 @@ from exgrpo.tables.derived import VISITS
 from exgrpo.tables.manifest import file_hash
 from exgrpo.tables.schema import SCHEMA_VERSION, Table
 
-MEMORY = "4GiB"
+MEMORY = "2GiB"  # the workflow compacts two logs side by side
 THREADS = 2
 
 MANY_ROWS_A_KEY = ("experience",)  # elsewhere the columns of `order` name a row
@@ -49,27 +49,50 @@ def compact(
 
     `parts` holds the checked live parts, by table. Missing columns become null; a foreign column
     or another type is a UserError, and so is a file whose rows or rewards are not those of its
-    parts.
+    parts. Until all is written an older entry of that name stays as it is.
     """
     if run is not None:
         _check_run(entry, run)
-    place = marker(lake, entry)
-    place.unlink(missing_ok=True)  # from here until the end the entry does not count
-    with _worker(lake) as connection:
-        files = {
-            name: _compact_table(connection, TABLES[name], paths, lake / f"{name}/{entry}.parquet")
-            for name, paths in sorted(parts.items())
-        }
+    lake.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{entry}-", dir=lake) as folder, _worker(folder) as connection:
+        aside = Path(folder)
+        for name, paths in sorted(parts.items()):
+            _compact_table(connection, TABLES[name], paths, aside)
+        written = set(parts)
         for table in DERIVED:
-            if table.name not in files and _sources(table) <= files.keys():
-                path = lake / f"{table.name}/{entry}.parquet"
-                files[table.name] = _derive(connection, table, files, lake, path)
-    done = Entry(entry, study, files, run)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    aside = place.with_suffix(".tmp")
-    aside.write_text(json.dumps(asdict(done), indent=1) + "\n")
-    put_in_place(aside, place)
-    return done
+            if table.name not in written and _sources(table) <= written:
+                _derive(connection, table, aside)
+                written.add(table.name)
+        files = {name: _describe(name, entry, aside) for name in sorted(written)}
+        return _put_in_place(Entry(entry, study, files, run), aside, lake)
+
+
+def _put_in_place(entry: Entry, aside: Path, lake: Path) -> Entry:
+    """Replace what the lake has of this entry; while its files are moved it does not count."""
+    place = marker(lake, entry.entry)
+    place.unlink(missing_ok=True)
+    for name in TABLES:
+        path = lake / f"{name}/{entry.entry}.parquet"
+        if name in entry.tables:
+            path.parent.mkdir(exist_ok=True)
+            put_in_place(_file(aside, name), path)
+        else:
+            path.unlink(missing_ok=True)
+    place.parent.mkdir(exist_ok=True)
+    note = aside / "entry.json"
+    note.write_text(json.dumps(asdict(entry), indent=1) + "\n")
+    put_in_place(note, place)
+    return entry
+
+
+def _file(folder: Path, table: str) -> Path:
+    return folder / f"{table}.parquet"
+
+
+def _describe(name: str, entry: str, aside: Path) -> LakeFile:
+    path = _file(aside, name)
+    rows, size = footer(path, "").num_rows, path.stat().st_size
+    return LakeFile(f"{name}/{entry}.parquet", rows, size, file_hash(path))
 
 
 def _sources(table: Table) -> set[str]:
@@ -77,81 +100,61 @@ def _sources(table: Table) -> set[str]:
 
 
 @contextmanager
-def _worker(lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that spills into a folder of its own inside the lake."""
-    lake.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".spill-", dir=lake) as spill:
-        limits: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": MEMORY,
-            "threads": THREADS,
-            "temp_directory": spill,
-        }
-        with duckdb.connect(config=limits) as connection:
-            yield connection
+def _worker(folder: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that spills into the folder."""
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": MEMORY,
+        "threads": THREADS,
+        "temp_directory": f"{folder}/spill",
+    }
+    with duckdb.connect(config=limits) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
 
 
 def _compact_table(
-    connection: duckdb.DuckDBPyConnection, table: Table, parts: list[Path], path: Path
-) -> LakeFile:
+    connection: duckdb.DuckDBPyConnection, table: Table, parts: list[Path], aside: Path
+) -> None:
     rows = sum(_check_part(part, table) for part in parts)
     order = quoted(table.order)
     if table.name in MANY_ROWS_A_KEY:  # rows of one key stay as they were logged
         order += f", list_position({_list(map(str, parts))}, filename), file_row_number"
     source = _rows_of(table, parts)
-    aside = path.with_suffix(".tmp")
+    path = _file(aside, table.name)
     try:
-        _write(connection, table, f"FROM ({source}) ORDER BY {order}", _rows_a_group(parts), aside)
-        _check_conserved(connection, table, source, rows, aside, parts[0].parent)
-        return _finish(table, aside, path)
+        _write(connection, table, f"FROM ({source}) ORDER BY {order}", _rows_a_group(parts), path)
+        _check_conserved(connection, table, source, rows, path, parts[0].parent)
     except (OSError, duckdb.Error) as error:
         raise UserError(
-            f"{path}: cannot make it from {len(parts)} parts in {parts[0].parent}: {error}. "
-            f"Free disk space if it is full, run again."
+            f"{aside.parent / table.name}: cannot make a file from {len(parts)} parts in "
+            f"{parts[0].parent}: {error}. Free disk space if it is full, run again."
         ) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
-def _derive(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    files: dict[str, LakeFile],
-    lake: Path,
-    path: Path,
-) -> LakeFile:
-    """Work out a derived table from the files that this entry has in the lake."""
+def _derive(connection: duckdb.DuckDBPyConnection, table: Table, aside: Path) -> None:
+    """Work out a derived table from the files that are there."""
     for name in _sources(table):
-        source = _list([escape(str(lake / files[name].path))])
+        source = literal(escape(str(_file(aside, name))))
         connection.execute(f"CREATE OR REPLACE VIEW {name} AS FROM read_parquet({source})")
     rows = (DERIVED_SQL / f"{table.name}.sql").read_text()
-    aside = path.with_suffix(".tmp")
     try:
         source = f"FROM ({rows}) ORDER BY {quoted(table.order)}"
-        _write(connection, table, source, MOST_ROWS, aside)
-        return _finish(table, aside, path)
+        _write(connection, table, source, MOST_ROWS, _file(aside, table.name))
     except (OSError, duckdb.Error) as error:
         raise UserError(
-            f"{path}: cannot work it out: {error}. Free disk space if it is full, run again."
+            f"{aside.parent / table.name}: cannot work it out: {error}. Free disk space if it is "
+            f"full, run again."
         ) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _write(
     connection: duckdb.DuckDBPyConnection, table: Table, source: str, group: int, path: Path
 ) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     connection.execute(
         f"COPY (SELECT {cast(table)} {source}) TO {literal(str(path))} (FORMAT parquet, "
         f"COMPRESSION zstd, ROW_GROUP_SIZE {group}, USE_TMP_FILE false, "
         f"KV_METADATA {{schema_version: '{SCHEMA_VERSION}'}})"
     )
-
-
-def _finish(table: Table, aside: Path, path: Path) -> LakeFile:
-    rows, size, digest = footer(aside, "").num_rows, aside.stat().st_size, file_hash(aside)
-    put_in_place(aside, path)
-    return LakeFile(f"{table.name}/{path.name}", rows, size, digest)
 
 
 def _rows_of(table: Table, parts: list[Path]) -> str:

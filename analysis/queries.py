@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,8 @@ import polars as pl
 import pyarrow as pa
 
 from analysis.errors import UserError
+from analysis.gate import one_select
+from analysis.named import NamedQuery, read_query
 
 FOLDER = Path(__file__).parent / "sql"
 VECTOR = 2048  # rows that DuckDB makes at a time
@@ -32,31 +35,19 @@ class Answer:
     seconds: float
 
 
-@dataclass(frozen=True)
-class NamedQuery:
-    """One file of `analysis/sql/`: what it asks, what one row is, parameters and columns."""
-
-    name: str
-    purpose: str
-    grain: str
-    parameters: dict[str, str]
-    columns: dict[str, str]
-    sql: str
-
-
 def ask(connection: duckdb.DuckDBPyConnection, sql: str, limit: int = 1000) -> Answer:
     """Answer SQL that a user typed: its first rows, at most `limit` and at most `MOST_BYTES`.
 
-    Exactly one SELECT (WITH, FROM, DESCRIBE, SHOW and SUMMARIZE count as such) is let through;
-    the connection of `open_catalog` forbids the rest: files, settings, too much time, and too
-    much memory for sorting, grouping and joining. Rows are read a vector at a time, for DuckDB
+    Exactly one SELECT (WITH, FROM, DESCRIBE, SHOW and SUMMARIZE count as such) of the catalog's
+    tables is let through; the connection of `open_catalog` forbids writing, too much time, and
+    too much memory for sorting, grouping and joining. Rows are read a vector at a time, for DuckDB
     does not count the texts of a vector: made-up texts of many megabytes can still take more for
     a moment. Integers beyond 64 bits stay decimals. Raises UserError with DuckDB's own reason.
     """
     start = time.perf_counter()
     with connection.cursor() as cursor:
         try:
-            statement = _one_select(cursor, sql)
+            statement = one_select(cursor, sql)
         except duckdb.Error as error:
             raise UserError(explain(error)) from error
         try:
@@ -91,47 +82,68 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
 @cache
 def named_queries() -> dict[str, NamedQuery]:
     """Every query of `analysis/sql/`, by name."""
-    return {path.stem: _parse(path) for path in sorted(FOLDER.glob("*.sql"))}
+    return {path.stem: read_query(path) for path in sorted(FOLDER.glob("*.sql"))}
 
 
 def answer(connection: duckdb.DuckDBPyConnection, name: str, **parameters: Any) -> pl.DataFrame:
-    """All rows of the named query. Raises UserError on an unknown name or parameter."""
-    queries = named_queries()
-    if name not in queries:
-        raise UserError(f"unknown query {name!r}. {_known(name, list(queries))}")
-    query = queries[name]
-    for given in parameters.keys() - query.parameters.keys():
-        raise UserError(
-            f"query {name!r} has no parameter {given!r} (value {parameters[given]!r}). "
-            f"{_known(given, list(query.parameters))}"
-        )
-    if missing := query.parameters.keys() - parameters.keys():
-        raise UserError(
-            f"query {name!r} needs the parameter {min(missing)!r}: {query.parameters[min(missing)]}"
-        )
+    """All rows of the named query.
+
+    A parameter that is not given has its default; a value may be given as text. Raises UserError
+    on an unknown name or parameter, on one that is missing, and on a value of another type.
+    """
+    query, bound = _bound(name, parameters)
     with connection.cursor() as cursor:
         try:
-            return cursor.sql(query.sql, params=parameters).pl()
+            return cursor.sql(query.sql, params=bound).pl()
         except duckdb.Error as error:
             raise UserError(f"query {name!r}: {explain(error)}") from error
 
 
-def _one_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """The one statement in `sql`; UserError when it is not exactly one SELECT."""
-    statements = cursor.extract_statements(sql)
-    if len(statements) != 1:
+def ask_named(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    parameters: Mapping[str, Any],
+    limit: int = 1000,
+) -> Answer:
+    """The first rows of the named query, within the limits of `ask`. Raises as `answer` does."""
+    query, bound = _bound(name, parameters)
+    start = time.perf_counter()
+    with connection.cursor() as cursor:
+        try:
+            rows, cut = _first_rows(cursor.sql(query.sql, params=bound), limit + 1)
+        except (duckdb.Error, OSError) as error:
+            raise UserError(f"query {name!r}: {explain(error)}") from error
+    return Answer(rows.head(limit), cut or rows.height > limit, time.perf_counter() - start)
+
+
+def find_query(name: str) -> NamedQuery:
+    """The query of that name. Raises UserError when there is none."""
+    queries = named_queries()
+    if name not in queries:
+        raise UserError(f"unknown query {name!r}. {_known(name, list(queries))}")
+    return queries[name]
+
+
+def _bound(name: str, given: Mapping[str, Any]) -> tuple[NamedQuery, dict[str, Any]]:
+    """The query, and a value for each of its parameters."""
+    query = find_query(name)
+    for key in given.keys() - query.parameters.keys():
         raise UserError(
-            f"expected one statement, found {len(statements)}. Ask one SELECT at a time."
+            f"query {name!r} has no parameter {key!r} (value {given[key]!r}). "
+            f"{_known(key, list(query.parameters))}"
         )
-    kind = statements[0].type
-    if kind != duckdb.StatementType.SELECT:
-        hint = "Write PIVOT as conditional sums, `sum(x) FILTER (WHERE ...)`. "
-        raise UserError(
-            f"{kind.name} is refused: only SELECT reads the catalog, and nothing changes it. "
-            + (hint if kind == duckdb.StatementType.MULTI else "")
-            + "See `exgrpo sql` and `\\d` for its tables."
-        )
-    return statements[0].query
+    bound: dict[str, Any] = {}
+    for key, parameter in query.parameters.items():
+        if parameter.required and key not in given:
+            raise UserError(f"query {name!r} needs the parameter {key!r}: {parameter.meaning}")
+        try:
+            bound[key] = parameter.read(given.get(key, parameter.default))
+        except ValueError as error:
+            raise UserError(
+                f"query {name!r}: parameter {key!r}: the value {given[key]!r} is no "
+                f"{parameter.type}: {error}."
+            ) from error
+    return query, bound
 
 
 def _first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> tuple[pl.DataFrame, bool]:
@@ -203,27 +215,6 @@ def _plain_integers(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         narrow[name] for name in wide if narrow[name].null_count() == frame[name].null_count()
     )
-
-
-def _parse(path: Path) -> NamedQuery:
-    """Read a query file: its header comments, then SQL. Raises UserError on an incomplete one."""
-    text = path.read_text()
-    header: dict[str, str] = {}
-    parameters: dict[str, str] = {}
-    columns: dict[str, str] = {}
-    for line in text.splitlines():
-        match = re.fullmatch(r"-- (?:(param|column) )?(\w+): (.+)", line)
-        if not match:
-            break
-        kind, key, meaning = match.groups()
-        {"param": parameters, "column": columns, None: header}[kind][key] = meaning
-    used = set(re.findall(r"\$(\w+)", re.sub(r"--.*", "", text)))
-    if header.keys() != {"purpose", "grain"} or used != parameters.keys() or not columns:
-        raise UserError(
-            f"{path}: incomplete header: needs `-- purpose:`, `-- grain:`, one `-- column x:` a "
-            f"column, and one `-- param x:` for each of {sorted(used) or 'no parameters'}."
-        )
-    return NamedQuery(path.stem, header["purpose"], header["grain"], parameters, columns, text)
 
 
 def _known(name: str, known: list[str]) -> str:

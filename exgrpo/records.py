@@ -165,31 +165,41 @@ class Recorder:
         seconds, self._seconds = self._seconds, 0.0
         return seconds
 
+    def adopt(self, table: str, file: Path, rows: int, first: int, last: int) -> None:
+        """Take a Parquet file of `table` that lies beside the log as a part of steps first .. last.
+
+        For rows that are too many to be kept here. It must have the declared types.
+        """
+        path = self._place(table, first, last)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            self._list(table, file, path, rows, first, last)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+
     def _write(self, table: str, rows: list[dict[str, Any]], first: int, last: int) -> None:
-        name = f"{table}/part-{self.attempt}-{first}-{last}.parquet"
-        path = self.log / name
+        path = self._place(table, first, last)
         aside = path.with_suffix(".tmp")
         frame = _frame(rows, TABLES[table])
         try:
             path.parent.mkdir(exist_ok=True)
             pq.write_table(frame, aside, compression="zstd", **_encodings(TABLES[table]))
-            sync(aside)
-            part = Part(
-                table,
-                name,
-                self.attempt,
-                first,
-                last,
-                len(rows),
-                aside.stat().st_size,
-                file_hash(aside),
-            )
-            aside.replace(path)
-            sync(path.parent)
-            self._append({"kind": "part", **asdict(part)})
+            self._list(table, aside, path, len(rows), first, last)
         except OSError as error:
             _forget(aside)
             raise _cannot_write(path, error) from error
+
+    def _place(self, table: str, first: int, last: int) -> Path:
+        return self.log / table / f"part-{self.attempt}-{first}-{last}.parquet"
+
+    def _list(self, table: str, file: Path, path: Path, rows: int, first: int, last: int) -> None:
+        """Put a finished file in its place, then say in the manifest that it is there."""
+        sync(file)
+        name, size = str(path.relative_to(self.log)), file.stat().st_size
+        part = Part(table, name, self.attempt, first, last, rows, size, file_hash(file))
+        file.replace(path)
+        sync(path.parent)
+        self._append({"kind": "part", **asdict(part)})
 
     def _append(self, line: dict[str, Any]) -> None:
         # Never created here: a manifest that is gone took with it what it listed.

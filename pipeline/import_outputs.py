@@ -1,168 +1,139 @@
-"""Stage: grade a file of real model outputs and put it into the lake and the catalog.
+"""The command `exgrpo import`: a foreign log becomes a run `import-<name>` of lake and catalog.
 
-Each question's responses are one group, as in training: k right of K. Labels that the file
-carries are kept beside ours, as rows of `judgements` by the judge `recorded`; token counts,
-entropies and log-probabilities stay null, since the file does not know them. The shapes of files
-that can be read are in `pipeline.import_shapes`.
+Each question's responses in a step are one group, as in training: k right of K. What is right is
+the recorded score of a trainer's log, or our grade where a file only has gold answers. What the
+log does not know stays null.
 """
 
+import hashlib
 import json
 import platform
 import re
 import shutil
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from exgrpo.batch import Outcome
+from analysis.lake import Entry
 from exgrpo.errors import UserError
-from exgrpo.grading import Grader, Verdict
-from exgrpo.markers import mark
-from exgrpo.questions import question_id
-from exgrpo.records import Recorder
 from exgrpo.settings import content_hash
 from exgrpo.tables.manifest import file_hash
+from pipeline import import_unlocks
 from pipeline.catalog import build_catalog
 from pipeline.files import write_json
-from pipeline.import_shapes import Outputs, Response, read_outputs
-from pipeline.lake import add_import
+from pipeline.import_facts import Facts, describe, gather
+from pipeline.import_formats import DEFAULTS, HISTORY, Options, find, is_history
+from pipeline.import_history import write_history
+from pipeline.import_log import check_golds, staged_rows, write_log
+from pipeline.import_rows import Source, Tally
+from pipeline.import_stage import stage
+from pipeline.lake import IMPORTS, add_import
 from pipeline.provenance import commit, now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_MOST_SHOWN = 10  # disagreements printed
 
 
-@dataclass(frozen=True)
-class Graded:
-    """A response with our verdict and its place: `group` in its step, `slot` in the group."""
+def import_file(path: Path, name: str | None, results: Path, options: Options = DEFAULTS) -> None:
+    """Import a file or folder as run `import-<name>` (its own name unless told).
 
-    response: Response
-    verdict: Verdict
-    group: int
-    slot: int
-
-
-def import_file(file: Path, name: str | None, results: Path) -> None:
-    """Import a file as run `import-<name>` (its stem unless told), replacing one of that name.
-
-    Raises UserError on a file that cannot be used; then nothing is changed.
+    An import of that name is replaced. Raises UserError on a log that cannot be used; then nothing
+    is changed.
     """
-    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.stem).strip("-._")
+    named = path.resolve().name if path.is_dir() else path.stem
+    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")
     if not _NAME.fullmatch(name):
         raise UserError(f"--name {name!r}: use letters, digits, dots, dashes and underscores.")
     started, clock = now(), time.monotonic()
-    outputs = read_outputs(file)
-    items = [(response.gold, response.text) for response in outputs.responses]
-    with Grader() as grader:
-        verdicts = grader.grade_all(items, outputs.shape.kind)
-    graded = place(outputs.responses, verdicts)
-    row = _run_row(f"import-{name}", file, outputs, started, time.monotonic() - clock)
-    _replace_log(results / "imports" / name, row, graded, file.name, name)
-    add_import(name, results)
+    source = None if is_history(path, options) else find(path, options)
+    with _aside(results / "imports", name) as folder:
+        run = f"import-{name}"
+        if source:
+            facts = write_import(source, options, folder, run)
+        else:
+            facts = write_history(path, options.group_size, folder / "log", run)
+        row = {
+            **_run_row(run, path, source, options),
+            "started": started,
+            "finished": now(),
+            "seconds": time.monotonic() - clock,
+            "steps": facts.steps[0],
+        }
+        write_json(folder / "run.json", row)
+        entry = _replace(results / "imports" / name, folder, lambda: add_import(name, results))
     build_catalog(results, None)
-    print(describe(graded, name, outputs.shape.name))
+    print(describe(facts, name, source.format if source else HISTORY, options.right))
+    print(import_unlocks.describe(import_unlocks.contents(entry, results / "lake")))
 
 
-def place(responses: Sequence[Response], verdicts: Sequence[Verdict]) -> list[Graded]:
-    """Give each response its group (a question in a step) and its slot, both in file order."""
-    groups: dict[tuple[int, str], int] = {}
-    groups_in_step: Counter[int] = Counter()
-    slots: Counter[tuple[int, str]] = Counter()
-    graded = []
-    for response, verdict in zip(responses, verdicts, strict=True):
-        key = response.step, question_id(response.question)
-        if key not in groups:
-            groups[key] = groups_in_step[response.step]
-            groups_in_step[response.step] += 1
-        graded.append(Graded(response, verdict, groups[key], slots[key]))
-        slots[key] += 1
-    return graded
+def write_import(source: Source, options: Options, folder: Path, run: str) -> Facts:
+    """Read the log and write it as `folder/log`; what is staged meanwhile is removed."""
+    tally, staged = Tally(), folder / "staged.parquet"
+    stage(source, tally, options.right, options.grade, staged)
+    with staged_rows(staged) as connection:
+        if source.kind:
+            check_golds(connection, source.path)
+        write_log(connection, folder / "log", run, source, version("math-verify"))
+        facts = gather(connection, source.keys, tally)
+    staged.unlink()
+    return facts
 
 
-def outcomes(graded: Sequence[Graded]) -> dict[tuple[int, int], Outcome]:
-    """k of K of each group, by step and group; ungraded responses count in neither."""
-    right: Counter[tuple[int, int]] = Counter()
-    size: Counter[tuple[int, int]] = Counter()
-    for item in graded:
-        key = item.response.step, item.group
-        right[key] += item.verdict.correct is True
-        size[key] += item.verdict.correct is not None
-    return {key: Outcome(right[key], size[key]) for key in size}
+@contextmanager
+def _aside(imports: Path, name: str) -> Iterator[Path]:
+    """A folder to write in; after an error it is gone, and so are the ones made for it."""
+    aside = imports / f".{name}.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        with suppress(OSError):  # those that this import made are empty again
+            imports.rmdir()
+            imports.parent.rmdir()
+        raise
 
 
-def describe(graded: Sequence[Graded], name: str, shape: str) -> str:
-    """What was imported: counts, groups by k of K, and where recorded labels differ from ours."""
-    groups = outcomes(graded)
-    questions = {question_id(item.response.question) for item in graded}
-    right = sum(item.verdict.correct is True for item in graded)
-    lines = [
-        f"imported {name} ({shape}): {len(questions)} questions, {len(graded)} responses, "
-        f"{right} right, {sum(item.verdict.extracted is None for item in graded)} without an "
-        f"answer, {sum(item.verdict.correct is None for item in graded)} ungraded",
-        "  k of K   groups",
-    ]
-    counts = Counter((each.size, each.successes) for each in groups.values())
-    for (size, k), count in sorted(counts.items()):
-        note = "failed" if k == 0 else "solved" if k == size else f"bucket {k}"
-        lines.append(f"  {k:>2} of {size:<3} {count:>5}   {note}")
-    labelled = [item for item in graded if item.response.recorded is not None]
-    differ = [item for item in labelled if item.response.recorded is not item.verdict.correct]
-    lines.append(f"{len(differ)} of {len(labelled)} recorded labels differ from ours")
-    for item in differ[:_MOST_SHOWN]:
-        extracted = item.verdict.extracted
-        lines.append(
-            f"  step {item.response.step}, group {item.group}, slot {item.slot}: recorded "
-            f"{_word(item.response.recorded)}, ours {_word(item.verdict.correct)}: gold "
-            f"{item.response.gold!r}, answer {extracted if extracted is None else extracted[:60]!r}"
-        )
-    if len(differ) > _MOST_SHOWN:
-        lines.append(
-            "  all of them: SELECT * FROM judgements JOIN trajectories USING (run, trajectory) "
-            f"WHERE run = 'import-{name}' AND judge = 'recorded' AND valid IS DISTINCT FROM correct"
-        )
-    return "\n".join(lines)
-
-
-def _word(label: bool | None) -> str:
-    return "ungraded" if label is None else "right" if label else "wrong"
-
-
-def _replace_log(
-    folder: Path, row: dict[str, Any], graded: Sequence[Graded], file: str, name: str
-) -> None:
-    """Write the log aside, then put it in the place of an older import of that name."""
-    aside, old = folder.with_name(f".{name}.new"), folder.with_name(f".{name}.old")
-    for left in (aside, old):
-        shutil.rmtree(left, ignore_errors=True)
-    recorder = Recorder(aside / "log")
-    recorder.add("questions", _question_rows(graded, file, name))
-    recorder.add("trajectories", _trajectory_rows(graded, row["run"], file))
-    recorder.add("judgements", _judgement_rows(graded, row["run"], file))
-    steps = [item.response.step for item in graded]
-    recorder.flush(min(steps), max(steps))
-    write_json(aside / "run.json", {**row, "steps": len(set(steps))})
+def _replace(folder: Path, aside: Path, add: Callable[[], Entry]) -> Entry:
+    """Put `aside` in the place of `folder` and take it in; the older log is back if that fails."""
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         folder.rename(old)
     aside.rename(folder)
+    try:
+        entry = add()
+    except BaseException:
+        folder.rename(aside)
+        if old.exists():
+            old.rename(folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
+    return entry
 
 
-def _run_row(
-    run: str, file: Path, outputs: Outputs, started: str, seconds: float
-) -> dict[str, Any]:
-    facts = {
-        "file": file.name,
-        "sha256": file_hash(file),
-        "shape": outputs.shape.name,
-        "kind": outputs.shape.kind,
+def _run_row(run: str, path: Path, source: Source | None, options: Options) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "file": path.name,
+        "sha256": _hash(path, source.files if source else [path]),
+        "shape": source.format if source else HISTORY,
     }
+    if source is None:
+        facts["group_size"] = options.group_size
+    elif source.kind:
+        facts["kind"] = source.kind
+    else:
+        facts["right"] = options.right
+    if options.mapping:
+        facts["mapping"] = options.mapping.read_text(encoding="utf-8")
+    if options.reward:
+        facts["reward"] = options.reward
     return {
         "run": run,
-        "study": "imports",
+        "study": IMPORTS,
         "arm": "import",
         "settings": json.dumps(facts),
         "settings_hash": content_hash(facts),
@@ -170,75 +141,14 @@ def _run_row(
             {"python": platform.python_version(), "math-verify": version("math-verify")}
         ),
         "commit": commit(),
-        "started": started,
-        "finished": now(),
-        "seconds": seconds,
         "attempts": 1,
         "status": "imported",
     }
 
 
-def _question_rows(graded: Sequence[Graded], source: str, name: str) -> list[dict[str, Any]]:
-    rows = {}
-    for item in graded:
-        question = question_id(item.response.question)
-        rows[question] = {
-            "question": question,
-            "source": source,
-            "split": name,
-            "text": item.response.question,
-            "gold": item.response.gold,
-        }
-    return list(rows.values())
-
-
-def _trajectory_rows(graded: Sequence[Graded], run: str, source: str) -> list[dict[str, Any]]:
-    groups = outcomes(graded)
-    rows = []
-    for item in graded:
-        response, verdict = item.response, item.verdict
-        result = groups[response.step, item.group]
-        markers = mark(source, response.question, response.text)
-        rows.append(
-            {
-                "trajectory": _trajectory(run, item),
-                "run": run,
-                "step": response.step,
-                "group": item.group,
-                "slot": item.slot,
-                "question": question_id(response.question),
-                "experiential": False,
-                "replayed": False,
-                "birth_step": response.step,
-                "response": response.text,
-                "extracted": verdict.extracted,
-                "correct": verdict.correct,
-                "format_ok": verdict.format_ok,
-                "group_successes": result.successes,
-                "group_size": result.size,
-                "bucket": result.bucket,
-                "difficulty": result.difficulty,
-                "code": markers.code,
-                "repetition": markers.repetition,
-            }
-        )
-    return rows
-
-
-def _judgement_rows(graded: Sequence[Graded], run: str, source: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "run": run,
-            "trajectory": _trajectory(run, item),
-            "judge": "recorded",
-            "version": source,
-            "valid": item.response.recorded,
-            "reason": "",
-        }
-        for item in graded
-        if item.response.recorded is not None
-    ]
-
-
-def _trajectory(run: str, item: Graded) -> str:
-    return f"{run}:{item.response.step}:{item.group}:{item.slot}"
+def _hash(path: Path, files: Sequence[Path]) -> str:
+    """SHA-256 of a file's bytes; of several, of their names and hashes."""
+    if list(files) == [path]:
+        return file_hash(path)
+    lines = (f"{file.relative_to(path)} {file_hash(file)}\n" for file in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

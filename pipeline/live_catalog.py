@@ -43,7 +43,9 @@ class Source:
 
 
 @contextmanager
-def live_catalog(results: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def live_catalog(
+    results: Path, seconds: float = catalog.TIME_LIMIT
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """The catalog of this moment, opened like the real one; it is removed at the end.
 
     Says on standard error what was live, and what was left out and why. Raises UserError when
@@ -52,7 +54,7 @@ def live_catalog(results: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with TemporaryDirectory(prefix="exgrpo-live-") as folder:
         path = Path(folder) / "workbench.duckdb"
         _build(results, Path(folder) / "lake", path)
-        with catalog.open_catalog(path) as connection:
+        with catalog.open_catalog(path, seconds) as connection:
             yield connection
 
 

@@ -1,8 +1,10 @@
-"""The command `exgrpo sql`: ask the catalog in the terminal, once or at a prompt."""
+"""Ask the catalog in the terminal: one SELECT, a named query, or a prompt."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import duckdb
@@ -14,14 +16,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from analysis.catalog import open_catalog
+from analysis.catalog import TIME_LIMIT, open_catalog
 from analysis.errors import UserError
 from analysis.live import find_runs
-from analysis.queries import MOST_BYTES, ask, flat
+from analysis.queries import MOST_BYTES, Answer, ask, ask_named, flat
 from pipeline.live_catalog import live_catalog
 from pipeline.terminal import printable
 
-FORMATS = ("table", "csv", "json")
+FORMATS = ("table", "csv", "json", "parquet")
 HISTORY = ".sql_history"
 UNBOUNDED = 1_000_000  # columns
 
@@ -39,46 +41,53 @@ ORDER BY column_index
 """
 
 
-def run_sql(
-    query: str | None,
-    results: Path,
-    format: str = "table",
-    limit: int = 1000,
-    live: bool = False,
-) -> None:
-    """Answer one query, or open the prompt when there is none.
+@dataclass(frozen=True)
+class Output:
+    """How an answer is printed, and what it may be at most."""
 
+    format: str = "table"
+    limit: int = 1000  # rows
+    seconds: float = TIME_LIMIT
+
+
+DEFAULT = Output()
+
+
+def print_answer(results: Path, query: str, output: Output = DEFAULT, live: bool = False) -> None:
+    """Print the answer to one SELECT: a table for the screen, CSV, JSON lines, or a Parquet file.
+
+    That rows were left out is said on standard error, so that all but the table stay clean.
     live: ask the catalog of this moment, with what runs have logged that are not in the lake yet.
     """
-    if query is None:
-        prompt(results, live)
-    else:
-        print_answer(results, query, format, limit, live)
+    _check(output)
+    with _opened(results, live, output.seconds) as connection:
+        _print(ask(connection, query, output.limit), output)
 
 
-def print_answer(
-    results: Path, query: str, format: str = "table", limit: int = 1000, live: bool = False
+def print_named(
+    results: Path,
+    name: str,
+    parameters: Mapping[str, object],
+    output: Output = DEFAULT,
+    live: bool = False,
 ) -> None:
-    """Print the answer to one SELECT: to the screen as a table, or as CSV or JSON lines.
-
-    That rows were left out is said on standard error, so that CSV and JSON stay clean.
-    """
-    if format not in FORMATS:
-        raise UserError(f"unknown format {format!r}. Known: {', '.join(FORMATS)}.")
-    with _opened(results, live) as connection:
-        _answer(connection, query, format, limit)
+    """Print the answer to a named query, as `print_answer` does."""
+    _check(output)
+    with _opened(results, live, output.seconds) as connection:
+        _print(ask_named(connection, name, parameters, output.limit), output)
 
 
-def prompt(results: Path, live: bool = False) -> None:
+def prompt(results: Path, output: Output = DEFAULT, live: bool = False) -> None:
     r"""Answer statements until `\q`: at a prompt, or one a line from standard input.
 
     `\d` lists the tables, `\d TABLE` its columns with their meaning. A mistake in one statement
     does not end the prompt; from standard input it does.
     """
-    with _opened(results, live) as connection:
+    _check(output)
+    with _opened(results, live, output.seconds) as connection:
         if not sys.stdin.isatty():
             for statement in _statements(sys.stdin.read()):
-                _respond(connection, statement)
+                _respond(connection, statement, output)
             return
         print("SELECT ... asks, \\d lists the tables, \\d TABLE its columns, \\q ends.")
         if live:
@@ -87,21 +96,34 @@ def prompt(results: Path, live: bool = False) -> None:
             print(f"In the DuckDB shell: duckdb -readonly {_catalog(results)}")
         for statement in _typed(results):
             try:
-                _respond(connection, statement)
+                _respond(connection, statement, output)
             except UserError as error:
                 print(f"error: {printable(str(error))}", file=sys.stderr)
 
 
-def _opened(results: Path, live: bool) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+def _check(output: Output) -> None:
+    """Raise UserError on an unknown format, and on Parquet for a screen."""
+    if output.format not in FORMATS:
+        raise UserError(f"unknown format {output.format!r}. Known: {', '.join(FORMATS)}.")
+    if output.format == "parquet" and sys.stdout.isatty():
+        raise UserError(
+            "--format parquet writes bytes, no text for a screen. Send them into a file: "
+            "`exgrpo sql ... --format parquet > answer.parquet`."
+        )
+
+
+def _opened(
+    results: Path, live: bool, seconds: float
+) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """The catalog, or that of this moment. UserError when it is missing, see `open_catalog`."""
     if live:
-        return live_catalog(results)
+        return live_catalog(results, seconds)
     if not _catalog(results).is_file() and _has_logs(results):
         raise UserError(
             f"{_catalog(results)}: there is no catalog yet, but there are logs of runs: "
             f"`exgrpo sql --live` asks those. The catalog comes when `exgrpo reproduce` has ended."
         )
-    return open_catalog(_catalog(results))
+    return open_catalog(_catalog(results), seconds)
 
 
 def _has_logs(results: Path) -> bool:
@@ -145,11 +167,11 @@ def _statements(text: str) -> Iterator[str]:
         yield sql
 
 
-def _respond(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+def _respond(connection: duckdb.DuckDBPyConnection, statement: str, output: Output) -> None:
     if statement.startswith("\\"):
         _describe(connection, statement.rstrip(";"))
     else:
-        _answer(connection, statement, "table", 1000)
+        _print(ask(connection, statement, output.limit), output)
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:
@@ -165,23 +187,32 @@ def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:
     print_table(columns)
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, query: str, format: str, limit: int) -> None:
-    answer = ask(connection, query, limit)
-    if format == "csv":
+def _print(answer: Answer, output: Output) -> None:
+    shown = answer.frame.height
+    if output.format == "csv":
         _print_data(flat(answer.frame).write_csv())
-    elif format == "json":
+    elif output.format == "json":
         _print_data(answer.frame.write_ndjson())
+    elif output.format == "parquet":
+        _write_parquet(answer.frame)
     else:
         print_table(answer.frame)
-        print(f"rows: {answer.frame.height}, seconds: {answer.seconds:.2f}")
+        print(f"rows: {shown}, seconds: {answer.seconds:.2f}")
     if answer.truncated:
-        shown = answer.frame.height
         remedy = (
             "`exgrpo sql --limit` raises it"
-            if shown == limit
+            if shown == output.limit
             else f"more would be above {MOST_BYTES >> 20} MB"
         )
         print(f"only the first {shown} rows; {remedy}", file=sys.stderr)
+
+
+def _write_parquet(frame: pl.DataFrame) -> None:
+    """Write the frame to standard output, with its lists and structures."""
+    file = BytesIO()
+    frame.write_parquet(file)
+    sys.stdout.buffer.write(file.getvalue())
+    sys.stdout.flush()
 
 
 def _print_data(text: str) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from foreign_logs import ask
 
-from analysis.catalog import open_catalog
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
+from pipeline.import_formats import Options, find
 from pipeline.import_outputs import import_file
-from pipeline.import_shapes import SHAPES, read_outputs
+from pipeline.import_rows import Tally, rows_of
+from pipeline.import_shapes import SHAPES
 
 GENERIC: list[dict[str, object]] = [
     {"question": "1+1?", "gold": "2", "response": r"\boxed{2}", "correct": True},
@@ -25,11 +27,6 @@ def write(path: Path, rows: Sequence[object]) -> Path:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
-
-
-def ask(results: Path, sql: str) -> pl.DataFrame:
-    with open_catalog(results / "workbench.duckdb") as connection:
-        return connection.sql(sql).pl()
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +113,7 @@ def test_what_a_file_cannot_know_is_null(real: Path) -> None:
                "FROM trajectories")  # fmt: skip
     assert set(rows.row(0)) == {0}
     run = ask(real, "SELECT * FROM runs WHERE run = 'import-math'").to_dicts()[0]
+    assert ask(real, "SELECT count(*) FROM steps").item() == 0  # model outputs are no training
     assert (run["study"], run["arm"], run["status"]) == ("imports", "import", "imported")
     assert json.loads(run["settings"])["shape"] == "math-qwen"
 
@@ -131,8 +129,9 @@ def test_what_a_file_cannot_know_is_null(real: Path) -> None:
     ],
 )
 def test_shapes_are_recognised(file: str, shape: str, responses: int, shared: Path) -> None:
-    outputs = read_outputs(shared / "data/model-outputs" / file)
-    assert (outputs.shape.name, len(outputs.responses)) == (shape, responses)
+    source, tally = find(shared / "data/model-outputs" / file, Options()), Tally()
+    assert (source.format, len(list(rows_of(source, tally)))) == (shape, responses)
+    assert not tally.bad and not tally.left_out
 
 
 def test_generic_lines_are_grouped_by_question_and_replaced_by_name(
@@ -172,11 +171,12 @@ def test_parquet_and_steps(tmp_path: Path) -> None:
 BAD_ROWS = [
     ("{not json", r"line 2: no JSON object: '\{not json'"),
     ("[1, 2]", "line 2: no JSON object"),
+    ('{"gold": "2", "gold": "3"}', "line 2: key 'gold' stands twice in one object"),
     ({**GENERIC[0], "gold": None}, "line 2: the gold is None: no answer can be graded"),
     ({**GENERIC[0], "gold": ""}, "line 2: the gold is ''"),
     ({**GENERIC[0], "response": None}, "line 2: a response is None"),
     ({**GENERIC[0], "question": " "}, "line 2: key `question` is ' '"),
-    ({**GENERIC[0], "correct": "yes"}, "line 2: a recorded label is 'yes'"),
+    ({**GENERIC[0], "correct": "yes"}, "line 2: key `correct` is 'yes'"),
     ({**GENERIC[0], "step": "one"}, "line 2: key `step` is 'one'"),
     ({**GENERIC[0], "gold": "3"}, "line 2: gold '3', but line 1 gives the same question"),
     ({"question": "1+1?", "gold": "2"}, "line 2: misses the keys response of the shape generic"),
@@ -194,11 +194,24 @@ def test_a_bad_row_is_named_and_nothing_is_imported(
     assert not (tmp_path / "results").exists()
 
 
+def test_an_import_that_the_lake_cannot_take_leaves_the_older_one(tmp_path: Path) -> None:
+    row = {"question": "1+1?", "gold": "2", "response": "\\boxed{2}"}
+    results = tmp_path / "results"
+    import_file(write(tmp_path / "log.jsonl", [row]), "mine", results)
+    folder = results / "imports"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    (results / "lake").rename(results / "elsewhere")
+    (results / "lake").write_text("in the way")
+    with pytest.raises(OSError, match="lake"):
+        import_file(write(tmp_path / "log.jsonl", [row, row]), "mine", results)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
 def test_all_bad_rows_are_listed_up_to_ten(tmp_path: Path) -> None:
     null = {**GENERIC[0], "gold": None}
     file = write(tmp_path / "bad.jsonl", [GENERIC[0], *[null] * 12])
     with pytest.raises(UserError, match="12 bad rows") as error:
-        read_outputs(file)
+        import_file(file, None, tmp_path / "results")
     assert str(error.value).count("the gold is None") == 10
     assert "and 2 more" in str(error.value)
 
@@ -215,15 +228,16 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
         (empty, "the file is empty"),
         (unknown, "has the keys prompt, completion"),
         (torn, "cannot be read"),
-        (binary, "cannot be read"),
+        (binary, "the file is empty, or no line of it is JSON"),
         (tmp_path / "missing.jsonl", "No such file"),
         (runs, "holds several runs: a, b"),
     ):
         with pytest.raises(UserError, match=message) as error:
-            read_outputs(file)
+            import_file(file, None, tmp_path / "results")
         assert str(file) in str(error.value)
+        assert not (tmp_path / "results").exists()
     with pytest.raises(UserError) as error:
-        read_outputs(unknown)
+        import_file(unknown, None, tmp_path / "results")
     for shape in SHAPES:
         assert shape.name in str(error.value)
     with pytest.raises(UserError, match="use letters, digits"):

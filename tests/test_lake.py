@@ -61,6 +61,10 @@ def run_log(demo: DemoResults, run: str) -> Path:
     return demo.results / STUDY / "runs" / run / "log"
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize(
     "table", ["trajectories", "tokens", "candidates", "experience", "steps", "evaluations"]
 )
@@ -195,15 +199,21 @@ def test_files_that_the_manifest_does_not_list_are_left_out_and_said(
     assert steps["step"].to_list() == list(range(1, STEPS + 1))
 
 
-def test_an_entry_does_not_count_while_it_is_made_again(own: DemoResults) -> None:
+def test_what_cannot_be_made_leaves_the_older_entry_as_it_is(own: DemoResults) -> None:
     run = first_run(own)
+    before = contents(own.results / "lake")
     part = next((run_log(own, run) / "steps").glob("*.parquet"))
     with pytest.raises(AnalysisError, match="no column 'surprise'"):
         compact(run, STUDY, None, {"steps": [_with_column(part)]}, own.results / "lake")
-    assert run not in [entry.entry for entry in lake.read_entries(own.results / "lake")]
-    add_study_entry(own.study, run, own.results)
-    assert run in [entry.entry for entry in lake.read_entries(own.results / "lake")]
-    assert not list((own.results / "lake").rglob("*.tmp"))
+    assert contents(own.results / "lake") == before
+
+
+def test_tables_that_an_entry_no_longer_has_are_removed(own: DemoResults) -> None:
+    run = first_run(own)
+    parts = list((run_log(own, run) / "steps").glob("*.parquet"))
+    compact(run, STUDY, None, {"steps": parts}, own.results / "lake")
+    left = [path.parent.name for path in (own.results / "lake").glob(f"*/{run}.parquet")]
+    assert left == ["steps"]
 
 
 def _with_column(part: Path) -> Path:
@@ -328,12 +338,11 @@ def test_an_entry_of_another_version_is_made_again_from_its_log(own: DemoResults
     assert not list(folder.glob("*.json"))
 
 
-def test_a_full_disk_is_an_error_and_leaves_nothing(own: DemoResults) -> None:
-    run = first_run(own)
+def test_a_full_disk_is_an_error_and_changes_nothing(own: DemoResults) -> None:
+    before = contents(own.results / "lake")
     with _largest_file(1000), pytest.raises(AnalysisError, match="Free disk space"):
-        add_study_entry(own.study, run, own.results)
-    assert not (own.results / "lake" / "entries" / f"{run}.json").exists()
-    assert not list((own.results / "lake").rglob("*.tmp"))
+        add_study_entry(own.study, first_run(own), own.results)
+    assert contents(own.results / "lake") == before
 
 
 @contextmanager

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hostile_sql import hostile_statements
 from lake_fixture import STEPS, STUDY, DemoResults
 from polars.testing import assert_frame_equal
 from screens import open_screen, texts
 from test_status import begin, log_steps, tree
 from test_trainer import read
-from test_typed_sql import HOSTILE_SQL
 
 from analysis.catalog import open_catalog
 from analysis.errors import UserError as AnalysisError
@@ -28,13 +28,13 @@ from analysis.live import statuses
 from analysis.queries import ask
 from exgrpo.errors import UserError
 from exgrpo.studies import Study, load_study
-from exgrpo.tables import RUNS, TABLES
+from exgrpo.tables import DERIVED, RUNS, TABLES
 from exgrpo.tables.manifest import listed_parts
 from pipeline.base_model import make_base_model
 from pipeline.files import run_folder
 from pipeline.live_catalog import live_catalog
 from pipeline.questions import make_questions
-from pipeline.sql import print_answer
+from pipeline.sql import Output, print_answer
 from pipeline.study import write_study
 from pipeline.train import _only_process
 
@@ -168,15 +168,18 @@ def test_tables_are_those_of_the_catalog_with_live_rows(
     described = (
         "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() ORDER BY ALL"
     )
+    in_order = 'FROM visits ORDER BY run, step, "group"'
     with live_catalog(live.results) as connection:
-        for name in TABLES.keys() - {"tokens"}:
+        for name in TABLES.keys() - {"tokens"} - {table.name for table in DERIVED}:
             rows = ask(connection, f"SELECT count(*) FROM {name}").frame.item()
             assert rows == len(demo.rows.get(name, [])), name
         found = ask(connection, described, 10_000).frame
+        visits = ask(connection, in_order).frame
         with pytest.raises(AnalysisError, match="tokens does not exist"):
             ask(connection, "FROM tokens")
     with open_catalog(demo.catalog) as connection:
         assert_frame_equal(found, ask(connection, described, 10_000).frame)
+        assert_frame_equal(visits, ask(connection, in_order).frame)
 
 
 def test_nothing_is_written_beside_a_run_and_nothing_is_left(
@@ -193,12 +196,11 @@ def test_nothing_is_written_beside_a_run_and_nothing_is_left(
 
 
 def test_hostile_sql_is_refused_live_too(live: DemoResults) -> None:
-    part = next((live.results / STUDY / "runs").rglob("*.parquet"))
     before = tree(live.results)
     with live_catalog(live.results) as connection:
-        for sql in HOSTILE_SQL:
+        for sql in hostile_statements(live.results):
             with pytest.raises(AnalysisError):
-                ask(connection, sql.format(lake=live.results / "lake", part=part))
+                ask(connection, sql)
         assert ask(connection, "SELECT count(*) FROM runs").frame.item() == 5
     assert tree(live.results) == before
 
@@ -286,7 +288,7 @@ def test_without_a_catalog_live_is_named_and_works(live: DemoResults, capsys: Ca
     shutil.rmtree(live.results / "lake")
     with pytest.raises(AnalysisError, match="exgrpo sql --live"):
         print_answer(live.results, "SELECT 1")
-    print_answer(live.results, "SELECT count(*) AS n FROM steps", "csv", live=True)
+    print_answer(live.results, "SELECT count(*) AS n FROM steps", Output("csv"), live=True)
     captured = capsys.readouterr()
     assert captured.out == f"n\n{STEPS * len(live.study.runs)}\n"
     assert captured.err.startswith("live: ")

@@ -7,11 +7,14 @@ import duckdb
 import polars as pl
 import pytest
 from lake_fixture import ARMS, SEEDS, STEPS, STUDY, DemoResults
+from polars.testing import assert_frame_equal
 
 from analysis.errors import UserError
 from analysis.queries import answer, named_queries
 
 Rows = list[dict[str, Any]]
+BY_ID = ("group", "lineage", "question_history", "run_buckets")
+SOME = {"text": "some", "text[]": ["some"], "integer": 1, "double": 0.5, "boolean": True}
 
 
 def share(values: list[Any]) -> float | None:
@@ -19,11 +22,36 @@ def share(values: list[Any]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def test_every_named_query_declares_its_columns(connection: duckdb.DuckDBPyConnection) -> None:
-    for query in named_queries().values():
-        frame = answer(connection, query.name, **dict.fromkeys(query.parameters))
-        assert frame.columns == list(query.columns), query.name
-        assert query.purpose and query.grain
+@pytest.mark.parametrize("name", named_queries())
+def test_every_named_query_declares_its_columns(
+    connection: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    query = named_queries()[name]
+    frame = answer(connection, name, **needed(name))
+    assert frame.columns == list(query.columns)
+    assert not any(isinstance(kind, pl.Decimal) for kind in frame.schema.values())
+    assert query.purpose and query.grain
+
+
+@pytest.mark.parametrize("name", [name for name in named_queries() if name not in BY_ID])
+def test_every_other_query_is_about_a_study_or_runs(
+    connection: duckdb.DuckDBPyConnection, golden: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    """No row of another study or run; and an arm's rows are the same alone as among all arms."""
+    for scope in ({"study": "no such study"}, {"run": ["no such run"]}):
+        assert answer(connection, name, **needed(name), **scope).is_empty()
+    everything = answer(golden, name, **needed(name))
+    if "arm" in everything.columns:
+        sql = "select run from runs where arm = 'exgrpo'"
+        runs = [run for (run,) in golden.sql(sql).fetchall()]
+        alone = answer(golden, name, **needed(name), run=runs)
+        assert_frame_equal(alone, everything.filter(pl.col("arm") == "exgrpo"))
+
+
+def needed(name: str) -> dict[str, Any]:
+    """Some value for each parameter that the query requires."""
+    parameters = named_queries()[name].parameters.values()
+    return {each.name: SOME[each.type] for each in parameters if each.required}
 
 
 def test_runs_overview(
@@ -103,7 +131,7 @@ def test_group(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> Non
     rows = [row for row in trajectories if (row["run"], row["step"], row["group"]) == (run, 3, 1)]
     assert [row["slot"] for row in rows] == [0, 1, 2, 3]
     assert_rows(frame, [{name: row.get(name) for name in frame.columns} for row in rows])
-    with pytest.raises(UserError, match=r"query 'group': Conversion Error: .*'three'"):
+    with pytest.raises(UserError, match=r"query 'group': parameter 'step': .*'three'"):
         answer(connection, "group", run=run, step="three", group=1)
 
 
@@ -143,7 +171,7 @@ def assert_rows(frame: pl.DataFrame, expected: Rows) -> None:
     [
         ("bucket", {}, "Did you mean 'buckets'"),
         ("buckets", {"studi": "x"}, "Did you mean 'study'"),
-        ("buckets", {}, "needs the parameter 'study': the study"),
+        ("learning_curve", {}, "needs the parameter 'benchmark': validation"),
     ],
 )
 def test_wrong_names_and_parameters_are_errors(

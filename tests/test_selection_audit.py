@@ -4,6 +4,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from analysis.catalog_build import SCOPE
 from analysis.queries import answer, named_queries
 
 METRICS = ("mean_entropy", "released", "summed_entropy", "length", "nll", "birth_entropy")
@@ -36,6 +37,7 @@ def test_agreement_by_hand() -> None:
     for name, frame in (("candidates", candidates), ("runs", runs)):
         connection.register("made", frame.to_arrow())
         connection.execute(f"create table {name} as from made")
+    connection.execute(SCOPE)
     (row,) = answer(connection, "selection_audit", study="s").to_dicts()
     assert list(row) == list(named_queries()["selection_audit"].columns)
     assert row["draws"] == 2

@@ -14,7 +14,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from analysis.errors import UserError
-from pipeline.sql import HISTORY, print_answer, prompt
+from pipeline.sql import HISTORY, Output, print_answer, prompt
 from pipeline.terminal import CONTROL
 
 Captured = pytest.CaptureFixture[str]
@@ -46,7 +46,7 @@ def test_a_table_shows_names_values_and_nulls(demo: DemoResults, capsys: Capture
 
 def test_csv_can_be_read_back(demo: DemoResults, capsys: Captured) -> None:
     sql = "SELECT run, step, bucket_sizes, reward FROM steps ORDER BY run, step"
-    print_answer(demo.results, sql, "csv")
+    print_answer(demo.results, sql, Output("csv"))
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     expected = sorted(demo.rows["steps"], key=lambda row: (row["run"], row["step"]))
     assert [(row["run"], int(row["step"])) for row in rows] == [
@@ -59,7 +59,9 @@ def test_csv_can_be_read_back(demo: DemoResults, capsys: Captured) -> None:
 
 
 def test_json_is_one_object_a_line(demo: DemoResults, capsys: Captured) -> None:
-    print_answer(demo.results, "SELECT bucket_sizes, loss > 9 AS big FROM steps LIMIT 2", "json")
+    print_answer(
+        demo.results, "SELECT bucket_sizes, loss > 9 AS big FROM steps LIMIT 2", Output("json")
+    )
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.keys() for line in lines] == [{"bucket_sizes", "big"}] * 2
     assert lines[0]["big"] is False
@@ -69,11 +71,11 @@ def test_json_is_one_object_a_line(demo: DemoResults, capsys: Captured) -> None:
 def test_left_out_rows_are_said_apart_from_the_answer(
     demo: DemoResults, capsys: Captured, format: str
 ) -> None:
-    print_answer(demo.results, "FROM steps SELECT step", format, limit=3)
+    print_answer(demo.results, "FROM steps SELECT step", Output(format, 3))
     captured = capsys.readouterr()
     assert "only the first 3 rows" in captured.err
     assert "only the first" not in captured.out
-    print_answer(demo.results, "FROM steps SELECT step LIMIT 3", format, limit=3)
+    print_answer(demo.results, "FROM steps SELECT step LIMIT 3", Output(format, 3))
     assert capsys.readouterr().err == ""
 
 
@@ -105,19 +107,19 @@ def test_on_a_terminal_every_format_is_free_of_control_characters(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "dumb")  # without our own bold head
-    print_answer(demo.results, f'SELECT {ESCAPE} AS "a\x1b[1m"', format)
+    print_answer(demo.results, f'SELECT {ESCAPE} AS "a\x1b[1m"', Output(format))
     out = capsys.readouterr().out
     assert "red" in out
     assert not CONTROL.search(out)
 
 
 def test_into_a_file_csv_is_exact(demo: DemoResults, capsys: Captured) -> None:
-    print_answer(demo.results, f"SELECT {ESCAPE} AS x", "csv")
+    print_answer(demo.results, f"SELECT {ESCAPE} AS x", Output("csv"))
     assert capsys.readouterr().out == f"x\n{ESCAPE[1:-1]}\n"
 
 
 def test_what_was_cut_for_its_size_is_said(demo: DemoResults, capsys: Captured) -> None:
-    print_answer(demo.results, "SELECT repeat('x', 1000000) FROM range(100)", "csv")
+    print_answer(demo.results, "SELECT repeat('x', 1000000) FROM range(100)", Output("csv"))
     assert "rows; more would be above 64 MB" in capsys.readouterr().err
 
 
@@ -156,8 +158,8 @@ def test_mistakes_are_errors(
 
 
 def test_an_unknown_format_is_an_error(demo: DemoResults) -> None:
-    with pytest.raises(UserError, match="Known: table, csv, json"):
-        print_answer(demo.results, "SELECT 1", "xml")
+    with pytest.raises(UserError, match="Known: table, csv, json, parquet"):
+        print_answer(demo.results, "SELECT 1", Output("xml"))
 
 
 def test_the_command_line(demo: DemoResults) -> None:

@@ -1,119 +1,17 @@
 """SQL that a user types: it reads the catalog and can do nothing else."""
 
-import shutil
 import time
-from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
+from hostile_sql import LEAKS_ACCEPTED
 from lake_fixture import DemoResults
 
 from analysis import catalog
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.queries import MOST_BYTES, ask, flat
-
-HOSTILE_SQL = """
-SELECT * FROM read_text('/etc/hostname')
-SELECT * FROM read_csv('/etc/passwd')
-SELECT * FROM read_blob('../../etc/passwd')
-SELECT * FROM read_parquet('{lake}/steps/*.parquet')
-SELECT * FROM read_json('{lake}/entries/*.json')
-SELECT * FROM '/etc/passwd'
-SELECT * FROM '{lake}/steps/x.parquet'
-SELECT * FROM glob('/etc/*')
-SELECT * FROM 's3://bucket/key.parquet'
-SELECT * FROM 'https://example.com/x.csv'
-SELECT * FROM sniff_csv('/etc/passwd')
-SELECT * FROM parquet_metadata('{lake}/steps/x.parquet')
-COPY (SELECT 1) TO 'x.csv'
-COPY (SELECT 1) TO '{lake}/steps/new.parquet'
-COPY (SELECT 1) TO '{part}' (FORMAT parquet, USE_TMP_FILE false)
-COPY runs FROM '/etc/passwd'
-EXPLAIN ANALYZE COPY (SELECT 1) TO '{part}'
-EXPLAIN SELECT 1
-WITH a AS (COPY (SELECT 1) TO '{part}') SELECT * FROM a
-WITH a AS (INSERT INTO runs (run) VALUES ('x') RETURNING *) SELECT * FROM a
-WITH a AS (DELETE FROM runs RETURNING *) SELECT * FROM a
-WITH a AS (UPDATE runs SET arm = 'x' RETURNING *) SELECT * FROM a
-EXPORT DATABASE '{lake}/export'
-IMPORT DATABASE '{lake}/export'
-ATTACH '{lake}/other.duckdb'
-ATTACH ':memory:' AS m
-DETACH workbench
-USE memory
-INSTALL httpfs
-LOAD httpfs
-SET enable_external_access = true
-SET lock_configuration = false
-SET memory_limit = '100GB'
-SET max_execution_time = 0
-RESET enable_external_access
-SET python_enable_replacements = true
-CREATE TABLE t (i INT)
-CREATE TEMP TABLE t AS SELECT 1
-CREATE MACRO f(x) AS x + 1
-CREATE SECRET s (TYPE s3)
-CREATE VIEW v AS SELECT 1
-INSERT INTO runs (run) VALUES ('x')
-UPDATE runs SET arm = 'x'
-DELETE FROM runs
-DROP TABLE runs
-ALTER TABLE runs RENAME TO r
-PRAGMA database_list
-PRAGMA enable_profiling
-CALL pragma_version()
-CHECKPOINT
-VACUUM
-BEGIN TRANSACTION
-PREPARE p AS SELECT 1
-EXECUTE p
-SELECT 1; SELECT 2
-SELECT 1; DROP TABLE runs
-PIVOT runs ON arm USING count(*)
-SELECT * FROM a_python_frame
-SELECT * FROM duckdb_secrets()
-SELECT getenv('HOME')
-SELECT * FROM query('COPY runs TO ''x.csv''')
-SELECT * FROM query_table('/etc/passwd')
-DESCRIBE read_csv('/etc/hostname')
-DESCRIBE SELECT * FROM read_csv('/etc/hostname')
-SUMMARIZE '/etc/passwd'
-SELECT $x
--- nothing but a comment
-""".strip().splitlines()
-
-
-@pytest.mark.parametrize("sql", [*HOSTILE_SQL, "", " ; "])
-def test_hostile_sql_is_refused(own_untouched: DemoResults, sql: str) -> None:  # o47, o53
-    a_python_frame = pl.DataFrame({"secret": [1]})  # noqa: F841
-    results = own_untouched.results
-    part = next((results / "lake" / "steps").glob("*.parquet"))
-    before = _files(results)
-    with open_catalog(own_untouched.catalog) as connection:
-        with pytest.raises(UserError) as error:
-            ask(connection, sql.format(lake=results / "lake", part=part))
-        assert "\n" not in str(error.value)
-        assert ask(connection, "SELECT count(*) FROM trajectories").frame.item() > 0
-    assert _files(results) == before
-    assert not Path("x.csv").exists()
-
-
-@pytest.fixture(scope="module")
-def own_untouched(demo: DemoResults, tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
-    """One copy for all hostile statements: each checks that it left it as it was."""
-    folder = tmp_path_factory.mktemp("hostile") / "results"
-    shutil.copytree(demo.results, folder)
-    return DemoResults(folder, demo.study, demo.rows)
-
-
-def _files(folder: Path) -> dict[str, tuple[int, int]]:
-    return {
-        str(path): (path.stat().st_size, path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize(
@@ -127,6 +25,19 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
         "SUMMARIZE steps",
         "VALUES (1)",
         "-- a comment\nSELECT 1 -- and another",
+        "SELECT 1 /* FROM read_text('x') */",
+        "SELECT 'FROM read_text(''x'')'",
+        'FROM main."RUNS" AS read_text',
+        "FROM workbench.main.runs",
+        "FROM (SELECT unnest([1, 2]) AS x) JOIN range(3) AS t(x) USING (x)",
+        "FROM scope(NULL, NULL)",
+        "SELECT key FROM json_each('{\"a\": 1}')",
+        "FROM duckdb_columns()",
+        "FROM duckdb_tables",
+        "SHOW ALL TABLES",
+        "FROM runs PIVOT (count(*) FOR arm IN ('exgrpo'))",
+        "SELECT " + " OR ".join(["run = 'x'"] * 2000) + " FROM runs",
+        *LEAKS_ACCEPTED,
     ],
 )
 def test_reading_is_allowed(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -169,6 +80,11 @@ def test_the_memory_limit_holds(own: DemoResults, monkeypatch: pytest.MonkeyPatc
         ("SELECT study::INT FROM runs", "from source column study$"),
         ("SELECT INTERVAL 1 DAY", "Cast it"),
         ("PIVOT runs ON arm", "conditional sums"),
+        ("SELECT " + "+".join("1" * 900), "nested too deeply"),
+        ("FROM READ_text('x')", "table function 'read_text' is refused.*Allowed: .*range"),
+        ("FROM 'Some/file.csv'", "'Some/file.csv' is no table of the catalog"),
+        ("FROM pg_settings", "system table 'pg_settings' is refused"),
+        ("SELECT current_setting('threads')", "function 'current_setting' is refused"),
     ],
 )
 def test_errors_say_what_and_where(

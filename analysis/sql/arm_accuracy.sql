@@ -1,6 +1,7 @@
 -- purpose: How often is each test question answered right, by each final model and by the base model?
 -- grain: a run, a benchmark and a question
--- param study: the study
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm; `base` for the untrained model
 -- column seed: seed of the run; null for the base model
 -- column run: run id
@@ -29,9 +30,8 @@ select
     count(*) filter (where evaluations.correct and evaluations.chain_valid is not null) as checked,
     count(*) filter (where evaluations.correct and not evaluations.chain_valid) as flawed
 from evaluations
-join runs using (run)
-where runs.study = $study
-    and evaluations.benchmark <> 'validation'
+join scope($study, $run) as runs using (run)
+where evaluations.benchmark <> 'validation'
     and evaluations.step = coalesce(runs.steps, 0)
 group by all
 order by runs.arm, runs.seed, evaluations.benchmark, evaluations.question

@@ -1,6 +1,7 @@
 -- purpose: What did each arm do in training: signal, flawed right answers, cost?
 -- grain: an arm
--- param study: the study
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm
 -- column runs: runs of the arm, one a seed
 -- column steps: training steps, least over the runs [step]
@@ -25,12 +26,8 @@ with by_run as (
     group by run
 ),
 answers as (
-    select
-        run,
-        count(*) filter (where correct and chain_valid is not null) as right_fresh,
-        count(*) filter (where correct and not chain_valid) as flawed
-    from trajectories
-    where not replayed
+    select run, sum(checked) as right_fresh, sum(flawed) as flawed
+    from visits
     group by run
 )
 select
@@ -46,9 +43,9 @@ select
     avg(by_run.sampled_tokens) as sampled_tokens,
     avg(by_run.distinct_questions) as distinct_questions,
     avg(by_run.retired_questions) as retired_questions
-from runs
+from scope($study, $run) as runs
 left join by_run using (run)
 left join answers using (run)
-where runs.study = $study and runs.arm not in ('base', 'import')
+where runs.arm not in ('base', 'import')
 group by runs.arm
 order by runs.arm

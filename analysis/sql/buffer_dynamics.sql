@@ -1,6 +1,7 @@
 -- purpose: How does the replay buffer fill, and how much of the batch carries signal?
 -- grain: a run and a training step
--- param study: the study
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm
 -- column seed: seed of the run
 -- column step: training step [step]
@@ -21,6 +22,5 @@ select
     steps.signal_groups / nullif(steps.groups, 0) as signal_share,
     steps.entropy
 from steps
-join runs using (run)
-where runs.study = $study
-order by runs.arm, runs.seed, steps.step
+join scope($study, $run) as runs using (run)
+order by runs.arm, runs.seed, runs.run, steps.step

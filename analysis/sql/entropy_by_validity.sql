@@ -1,6 +1,7 @@
 -- purpose: Among right answers, are those with a valid chain more certain, within one difficulty?
 -- grain: an arm, a count k of right answers in the group, and whether the chain is valid
--- param study: the study
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm
 -- column bucket: k, right answers in the group of K
 -- column group_size: K
@@ -21,9 +22,8 @@ select
     avg(trajectories.nll) as mean_nll,
     avg(trajectories.length) as mean_length
 from trajectories
-join runs using (run)
-where runs.study = $study
-    and trajectories.correct
+join scope($study, $run) as runs using (run)
+where trajectories.correct
     and not trajectories.replayed
     and trajectories.chain_valid is not null
 group by all

@@ -1,18 +1,21 @@
 -- purpose: The rows behind the AUROC of entropy and NLL: right fresh answers, valid chain or not
--- grain: a right fresh trajectory of a group with signal; at most about 24000 an arm, chosen by the hash of their id
--- param study: the study
+-- grain: a right fresh trajectory of a group with signal; at most about `most` an arm, chosen by the hash of their id
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
+-- param window integer = 10: steps a window
+-- param most integer = 24000: about how many rows an arm to keep
 -- column arm: arm
 -- column seed: seed of the run
 -- column question: question id
 -- column level: the question's level
 -- column bucket: k, right answers in the group (0 < k < K)
--- column window_start: first step of the window of 10 training steps: 1, 11, 21, ... [step]
+-- column window_start: first step of the window: 1, 11, 21, ... [step]
 -- column chain_valid: every step needed is shown and right
 -- column mean_entropy: mean token entropy [nat/token]
 -- column nll: mean negative log-probability [nat/token]
 -- column length: response length [token]
 -- column one_in: one in so many rows of this arm was kept (1: all)
-with eligible as (
+with eligible as not materialized (
     select
         runs.arm,
         runs.seed,
@@ -20,23 +23,27 @@ with eligible as (
         trajectories.question,
         trajectories.level,
         trajectories.bucket,
-        (trajectories.step - 1) // 10 * 10 + 1 as window_start,
+        (trajectories.step - 1) // $window * $window + 1 as window_start,
         trajectories.chain_valid,
         trajectories.mean_entropy,
         trajectories.nll,
-        trajectories.length,
-        greatest(1, ceil(count(*) over (partition by runs.arm) / 24000))::bigint as one_in
+        trajectories.length
     from trajectories
-    join runs using (run)
-    where runs.study = $study
-        and trajectories.correct
+    join scope($study, $run) as runs using (run)
+    where trajectories.correct
         and not trajectories.replayed
         and trajectories.bucket is not null
         and trajectories.chain_valid is not null
         and trajectories.mean_entropy is not null
         and trajectories.nll is not null
+),
+counted as (
+    select arm, greatest(1, ceil(count(*) / $most))::bigint as one_in
+    from eligible
+    group by arm
 )
-select * exclude (trajectory)
+select eligible.* exclude (trajectory), counted.one_in
 from eligible
-where md5_number_lower(trajectory) % one_in = 0
-order by arm, seed, trajectory
+join counted using (arm)
+where counted.one_in = 1 or hash(eligible.trajectory) % counted.one_in = 0
+order by arm, eligible.seed, eligible.trajectory

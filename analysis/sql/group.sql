@@ -1,8 +1,8 @@
 -- purpose: Which trajectories were trained on together for one question?
 -- grain: a trajectory of the group, in slot order
--- param run: run id
--- param step: training step
--- param group: place of the group in the batch, from 0
+-- param run text: run id
+-- param step integer: training step
+-- param group integer: place of the group in the batch, from 0
 -- column trajectory: trajectory id
 -- column slot: place in the group; a replayed trajectory has slot 0
 -- column question: question id
@@ -37,5 +37,5 @@ select
     advantage,
     ratio_mean
 from trajectories
-where run = $run and step = $step::bigint and "group" = $group::bigint
+where run = $run and step = $step and "group" = $group
 order by slot

@@ -1,7 +1,8 @@
 -- purpose: How does accuracy on a benchmark change with training?
 -- grain: a run at one evaluated step
--- param study: the study
--- param benchmark: validation, test_id or test_ood
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
+-- param benchmark text: validation, test_id or test_ood
 -- column arm: arm
 -- column seed: seed of the run; null for the base model
 -- column run: run id
@@ -18,7 +19,7 @@ select
     count(evaluations.correct) as samples,
     avg(evaluations.correct::int) as accuracy
 from evaluations
-join runs using (run)
-where runs.study = $study and evaluations.benchmark = $benchmark
+join scope($study, $run) as runs using (run)
+where evaluations.benchmark = $benchmark
 group by all
 order by runs.arm, runs.seed, run, evaluations.step

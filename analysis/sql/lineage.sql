@@ -1,6 +1,6 @@
 -- purpose: Where does a trajectory come from, and when was it replayed?
 -- grain: the trajectory as first sampled, then each replay of it, by step
--- param trajectory: id of the first sampling or of any replay of it
+-- param trajectory text: id of the first sampling or of any replay of it
 -- column trajectory: trajectory id
 -- column run: run id
 -- column step: the step that trained on it [step]

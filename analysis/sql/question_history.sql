@@ -1,7 +1,7 @@
 -- purpose: What did a run do with one question over the training?
 -- grain: a trajectory of the question, by step and slot
--- param run: run id
--- param question: question id
+-- param run text: run id
+-- param question text: question id
 -- column trajectory: trajectory id
 -- column step: training step [step]
 -- column group: place of the question's group in the batch

@@ -1,5 +1,7 @@
 -- purpose: What has every run come to?
 -- grain: a run, imports and base models included
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column study: the study that the run belongs to
 -- column run: run id
 -- column arm: arm; `base` for the untrained model, `import` for foreign logs
@@ -27,9 +29,8 @@ training as (
     group by run
 ),
 chains as (
-    select run, avg((not chain_valid)::int) as flawed_share
-    from trajectories
-    where correct and not replayed
+    select run, sum(flawed) / nullif(sum(checked), 0) as flawed_share
+    from visits
     group by run
 )
 select
@@ -44,7 +45,7 @@ select
     chains.flawed_share,
     training.sampled_tokens,
     runs.seconds
-from runs
+from scope($study, $run) as runs
 left join validation using (run)
 left join training using (run)
 left join chains using (run)

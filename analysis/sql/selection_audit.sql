@@ -1,6 +1,7 @@
 -- purpose: How often would another metric have replayed the same trajectory as mean entropy?
--- grain: an arm of the study that replays trajectories
--- param study: the study
+-- grain: an arm that replays trajectories
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm
 -- column draws: visits of a question with more than one stored trajectory
 -- column candidates: stored trajectories of such a question, mean
@@ -13,37 +14,36 @@
 -- column released_is_shortest: how often the released metric takes the shortest [share]
 -- column released_is_summed: how often the released metric takes the lowest summed entropy [share]
 with draws as (
+    -- Two metrics agree where one candidate has rank 0 by both: ranks have no ties.
     select
-        arm,
         run,
         step,
         "group",
-        question,
         count(*) as stored,
-        arg_min(source, mean_entropy_rank) as by_mean,
-        arg_min(source, released_rank) as by_released,
-        arg_min(source, summed_entropy_rank) as by_sum,
-        arg_min(source, length_rank) as by_length,
-        arg_min(source, nll_rank) as by_nll,
-        arg_min(source, birth_entropy_rank) as by_birth
+        bool_or(mean_entropy_rank = 0 and released_rank = 0) as released,
+        bool_or(mean_entropy_rank = 0 and summed_entropy_rank = 0) as summed_entropy,
+        bool_or(mean_entropy_rank = 0 and length_rank = 0) as shortest,
+        bool_or(mean_entropy_rank = 0 and nll_rank = 0) as nll,
+        bool_or(mean_entropy_rank = 0 and birth_entropy_rank = 0) as birth_entropy,
+        bool_or(released_rank = 0 and length_rank = 0) as released_is_shortest,
+        bool_or(released_rank = 0 and summed_entropy_rank = 0) as released_is_summed
     from candidates
-    join runs using (run)
-    where study = $study
     group by all
     having count(*) > 1
 )
 select
-    arm,
+    runs.arm,
     count(*) as draws,
-    avg(stored) as candidates,
-    avg(1 / stored) as chance,
-    avg((by_released = by_mean)::int) as released,
-    avg((by_sum = by_mean)::int) as summed_entropy,
-    avg((by_length = by_mean)::int) as shortest,
-    avg((by_nll = by_mean)::int) as nll,
-    avg((by_birth = by_mean)::int) as birth_entropy,
-    avg((by_released = by_length)::int) as released_is_shortest,
-    avg((by_released = by_sum)::int) as released_is_summed
+    avg(draws.stored) as candidates,
+    avg(1 / draws.stored) as chance,
+    avg(draws.released::int) as released,
+    avg(draws.summed_entropy::int) as summed_entropy,
+    avg(draws.shortest::int) as shortest,
+    avg(draws.nll::int) as nll,
+    avg(draws.birth_entropy::int) as birth_entropy,
+    avg(draws.released_is_shortest::int) as released_is_shortest,
+    avg(draws.released_is_summed::int) as released_is_summed
 from draws
-group by arm
-order by arm
+join scope($study, $run) as runs using (run)
+group by runs.arm
+order by runs.arm

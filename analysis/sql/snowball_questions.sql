@@ -1,6 +1,8 @@
 -- purpose: The counts behind the snowball test: right fresh answers and flawed ones, by question
--- grain: a run, a window of 10 training steps and a question with a right fresh answer in it
--- param study: the study
+-- grain: a run, a window of training steps and a question with a right fresh answer in it
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
+-- param window integer = 10: steps a window
 -- column arm: arm
 -- column seed: seed of the run
 -- column window_start: first step of the window: 1, 11, 21, ... [step]
@@ -10,15 +12,12 @@
 select
     runs.arm,
     runs.seed,
-    (trajectories.step - 1) // 10 * 10 + 1 as window_start,
-    trajectories.question,
-    count(*) as right_fresh,
-    count(*) filter (where not trajectories.chain_valid) as flawed
-from trajectories
-join runs using (run)
-where runs.study = $study
-    and trajectories.correct
-    and not trajectories.replayed
-    and trajectories.chain_valid is not null
-group by all
-order by runs.arm, runs.seed, window_start, trajectories.question
+    (visits.step - 1) // $window * $window + 1 as window_start,
+    visits.question,
+    sum(visits.checked)::bigint as right_fresh,
+    sum(visits.flawed)::bigint as flawed
+from visits
+join scope($study, $run) as runs using (run)
+where visits.checked > 0
+group by runs.arm, runs.seed, runs.run, window_start, visits.question
+order by runs.arm, runs.seed, runs.run, window_start, visits.question

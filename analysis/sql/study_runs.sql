@@ -1,6 +1,7 @@
 -- purpose: What was run: every run of a study with what decides it
--- grain: a run of the study, the base model included
--- param study: the study
+-- grain: a run, the base models included
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column run: run id
 -- column arm: arm; `base` for the untrained model
 -- column seed: seed of the run; null for the base model
@@ -40,6 +41,5 @@ select
     "commit",
     hardware,
     versions
-from runs
-where study = $study
-order by arm, seed
+from scope($study, $run)
+order by study, arm, seed, run

@@ -1,6 +1,7 @@
 -- purpose: How often is each validation question answered right, at every measured step of training?
 -- grain: a run, a measured training step and a validation question
--- param study: the study
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
 -- column arm: arm
 -- column seed: seed of the run
 -- column step: training step [step]
@@ -15,7 +16,7 @@ select
     count(evaluations.correct) as samples,
     count(*) filter (where evaluations.correct) as correct
 from evaluations
-join runs using (run)
-where runs.study = $study and evaluations.benchmark = 'validation'
-group by all
-order by runs.arm, runs.seed, evaluations.step, evaluations.question
+join scope($study, $run) as runs using (run)
+where evaluations.benchmark = 'validation'
+group by runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question
+order by runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question

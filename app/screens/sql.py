@@ -8,6 +8,7 @@ import streamlit as st
 
 from analysis import queries
 from analysis.errors import UserError
+from analysis.named import NamedQuery, Parameter
 from app import data, state
 from app.components.errors import show_error
 from app.components.row_picker import row_picker
@@ -19,7 +20,10 @@ EXAMPLE = "select arm, seed, steps, round(seconds) as seconds\nfrom runs\norder 
 
 @dataclass(frozen=True)
 class Question:
-    """What the address holds: a typed query, or a named one with `name=value` parameters."""
+    """What the address holds: a typed query, or a named one with `name=value` parameters.
+
+    A list is several items of one name; a parameter that is not there has its default.
+    """
 
     sql: str = ""
     named: str | None = None
@@ -56,9 +60,7 @@ def _typed(question: Question) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             run = st.form_submit_button("Run", type="primary")
-            limit = st.selectbox(
-                "Rows at most", LIMITS, index=LIMITS.index(question.limit), width=130
-            )
+            limit = _limit(question)
             st.caption("Ctrl+Enter runs it")
     if run:
         state.write(Question(sql=sql.strip(), limit=limit))
@@ -75,13 +77,16 @@ def _named(question: Question) -> None:
     )
     query = known[name]
     st.caption(f"One row: {query.grain}")
-    given = dict(item.split("=", 1) for item in question.parameters if "=" in item)
+    given = _given(question, query)
     with st.form("named", border=False):
         values = {
-            parameter: _parameter(f"{name}.{parameter}", meaning, given.get(parameter, ""))
-            for parameter, meaning in query.parameters.items()
+            parameter.name: _field(f"{name}.{parameter.name}", parameter, given)
+            for parameter in query.parameters.values()
         }
-        run = st.form_submit_button("Run", type="primary")
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            run = st.form_submit_button("Run", type="primary")
+            limit = _limit(question)
+            st.caption("An empty field has its default")
     columns, text = st.columns(2)
     with columns.expander("Columns"):
         st.dataframe(
@@ -94,19 +99,46 @@ def _named(question: Question) -> None:
     with text.expander("The SQL"):
         st.code(query.sql, language="sql", wrap_lines=True)
     if run:
-        parameters = tuple(f"{parameter}={value}" for parameter, value in values.items())
-        state.write(Question(named=name, parameters=parameters))
+        items = tuple(f"{name}={value}" for name in values for value in values[name] if value)
+        state.write(Question(named=query.name, parameters=items, limit=limit))
 
 
-def _parameter(key: str, meaning: str, given: str) -> str:
-    """A field for a parameter; one to choose from where the catalog knows the values."""
-    name = key.rpartition(".")[2]
-    title = f"{name}: {meaning}"
-    if name not in ("study", "run"):
-        return st.text_input(title, value=given, key=key) or ""
-    known = data.answer("runs_overview")[name].unique(maintain_order=True).to_list()
-    options = list(dict.fromkeys([*([given] if given else []), *known]))
-    return st.selectbox(title, options, key=key) or ""
+def _limit(question: Question) -> Limit:
+    index = LIMITS.index(question.limit)
+    return st.selectbox("Rows at most", LIMITS, index=index, width=130)
+
+
+def _field(key: str, parameter: Parameter, given: dict[str, list[str]]) -> list[str]:
+    """The values given in a field; empty or [""] for the default.
+
+    A field to choose from where the values are known.
+    """
+    title = f"{parameter.name}: {parameter.meaning}"
+    values = given.get(parameter.name, [])
+    if parameter.name in ("study", "run"):
+        known = data.answer("runs_overview")[parameter.name].unique(maintain_order=True).to_list()
+    else:
+        known = ["true", "false"] if parameter.type == "boolean" else []
+    options = list(dict.fromkeys([*known, *values]))
+    default = "required" if parameter.required else f"default: {parameter.shown_default}"
+    if parameter.type == "text[]":
+        return st.multiselect(
+            title, options, default=values, placeholder=default, accept_new_options=True, key=key
+        )
+    value = values[0] if values else ""
+    if not known:
+        return [st.text_input(title, value=value, placeholder=default, key=key)]
+    index = options.index(value) if value else None
+    return [st.selectbox(title, options, index=index, placeholder=default, key=key) or ""]
+
+
+def _given(question: Question, query: NamedQuery) -> dict[str, list[str]]:
+    """The values of the address, by parameter."""
+    given: dict[str, list[str]] = {}
+    for item in question.parameters if question.named == query.name else ():
+        name, _, value = item.partition("=")
+        given.setdefault(name, []).append(value)
+    return given
 
 
 def _result(question: Question) -> None:
@@ -152,8 +184,14 @@ def _pick(trajectory: str) -> None:
 def _ask(question: Question) -> queries.Answer:
     if question.named is None:
         return data.ask(question.sql, question.limit)
-    given = dict(item.split("=", 1) for item in question.parameters if "=" in item)
-    return data.ask_named(question.named, given, question.limit)
+    query = queries.find_query(question.named)
+    parameters = {
+        name: values
+        if name in query.parameters and query.parameters[name].type == "text[]"
+        else values[0]
+        for name, values in _given(question, query).items()
+    }
+    return data.ask_named(query.name, parameters, question.limit)
 
 
 def _schema() -> None:
