@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 import torch
+from golden_lake import build_golden
 from lake_fixture import DemoResults, make_results
 from lessons import teach
 
@@ -68,6 +69,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
 @pytest.fixture(scope="session")
 def connection(demo: DemoResults) -> Iterator[duckdb.DuckDBPyConnection]:
     with open_catalog(demo.catalog) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def golden_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The catalog of the golden lake."""
+    return build_golden(tmp_path_factory.mktemp("golden") / "workbench.duckdb")
+
+
+@pytest.fixture(scope="session")
+def golden(golden_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same, opened; its rows without SQL: `golden_lake.rows`."""
+    with open_catalog(golden_path) as opened:
         yield opened
 
 
