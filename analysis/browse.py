@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import polars as pl
 
 from analysis.errors import UserError
+from analysis.paging import Order, Selection, rows_of_page
 from analysis.queries import explain
 from exgrpo.tables import TRAJECTORIES
 
@@ -50,22 +50,25 @@ class Page:
 
 
 _CONDITIONS = {
-    "study": "runs.study = $study",
-    "arms": "list_contains($arms, runs.arm)",
-    "run": "t.run = $run",
-    "step_min": "t.step >= $step_min",
-    "step_max": "t.step <= $step_max",
-    "bucket": "list_contains($bucket, t.group_successes)",
-    "replayed": "t.replayed = $replayed",
-    "correct": "t.correct = $correct",
-    "chain_valid": "t.chain_valid = $chain_valid",
-    "entropy_min": "t.mean_entropy >= $entropy_min",
-    "entropy_max": "t.mean_entropy <= $entropy_max",
-    "text": "contains(lower(t.response), lower($text))",
-    "question": "t.question = $question",
+    "study": "trajectories.run IN (SELECT run FROM runs WHERE study = $study)",
+    "arms": "trajectories.run IN (SELECT run FROM runs WHERE list_contains($arms, arm))",
+    "run": "trajectories.run = $run",
+    "step_min": "trajectories.step >= $step_min",
+    "step_max": "trajectories.step <= $step_max",
+    "bucket": "list_contains($bucket, trajectories.group_successes)",
+    "replayed": "trajectories.replayed = $replayed",
+    "correct": "trajectories.correct = $correct",
+    "chain_valid": "trajectories.chain_valid = $chain_valid",
+    "entropy_min": "trajectories.mean_entropy >= $entropy_min",
+    "entropy_max": "trajectories.mean_entropy <= $entropy_max",
+    "text": "contains(lower(trajectories.response), lower($text))",
+    "question": "trajectories.question = $question",
 }
 
-_FROM = "FROM trajectories AS t JOIN runs USING (run)"
+_ROWS = f"""
+    SELECT trajectories.*, {", ".join(f"runs.{name}" for name in RUN_COLUMNS)}
+    FROM trajectories JOIN runs USING (run)
+"""
 
 
 def page(connection: duckdb.DuckDBPyConnection, filters: Filters, offset: int, size: int) -> Page:
@@ -76,16 +79,13 @@ def page(connection: duckdb.DuckDBPyConnection, filters: Filters, offset: int, s
     """
     if filters.sort not in SORTABLE:
         raise UserError(f"cannot sort by {filters.sort!r}. Columns: {', '.join(SORTABLE)}.")
-    where, values = _where(filters)
-    direction = "DESC" if filters.descending else "ASC"
-    order = f'"{filters.sort}" {direction} NULLS LAST, run, step, "group", slot'
+    table = "runs" if filters.sort in RUN_COLUMNS else "trajectories"
+    order = Order(table, filters.sort, filters.descending)
     with _asking(connection) as cursor:
-        total = cursor.execute(f"SELECT count(*) {_FROM} {where}", values).fetchall()[0][0]
-        frame = cursor.sql(
-            f"SELECT t.*, {_run_columns()} {_FROM} {where} "
-            f"ORDER BY {order} LIMIT $size OFFSET $offset",
-            params={**values, "size": size, "offset": min(offset, total)},
-        ).pl()
+        rows, total = rows_of_page(_selection(cursor, filters), order, offset, size)
+        # Looked up by the ids of a subquery: a list of them would be tried on every row.
+        sql = f"{_ROWS} WHERE trajectories.rowid IN (SELECT unnest($rows::BIGINT[])) {order.sql}"
+        frame = cursor.sql(sql, params={"rows": rows}).pl()
     return Page(frame, total)
 
 
@@ -95,10 +95,9 @@ def trajectory(connection: duckdb.DuckDBPyConnection, id: str) -> pl.DataFrame:
     No row when there is no such trajectory. Raises UserError as `page` does.
     """
     sql = f"""
-        SELECT t.*, {_run_columns()}, runs.tokenizer, q.text, q.prompt, q.gold
-        {_FROM}
+        SELECT found.*, runs.tokenizer, q.text, q.prompt, q.gold
+        FROM ({_ROWS} WHERE trajectory = $id) AS found JOIN runs USING (run)
         LEFT JOIN questions AS q USING (question)
-        WHERE trajectory = $id
         ORDER BY q.split = 'train' DESC
         LIMIT 1
     """
@@ -115,15 +114,10 @@ def _asking(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyCo
             raise UserError(f"trajectories: {explain(error)}") from error
 
 
-def _where(filters: Filters) -> tuple[str, dict[str, Any]]:
+def _selection(cursor: duckdb.DuckDBPyConnection, filters: Filters) -> Selection:
     values = {
         name: list(value) if isinstance(value, tuple) else value
         for name in _CONDITIONS
         if (value := getattr(filters, name)) not in (None, (), "")
     }
-    conditions = [_CONDITIONS[name] for name in values]
-    return ("WHERE " + " AND ".join(conditions) if conditions else ""), values
-
-
-def _run_columns() -> str:
-    return ", ".join(f"runs.{name}" for name in RUN_COLUMNS)
+    return Selection(cursor, tuple(_CONDITIONS[name] for name in values), values)

@@ -49,3 +49,9 @@ def open_catalog(path: Path, seconds: float = TIME_LIMIT) -> duckdb.DuckDBPyConn
             f"{path}: cannot open the catalog: {str(error).splitlines()[0]}. "
             f"Build it again with `exgrpo catalog`."
         ) from error
+
+
+def lake_of(connection: duckdb.DuckDBPyConnection) -> str:
+    """Where the lake is that this catalog was built from, for `storage.open_lake`."""
+    found = connection.sql("SELECT any_value(lake) FROM catalog_info").fetchall()
+    return found[0][0] or "lake"  # a catalog without entries does not say

@@ -17,8 +17,9 @@ import polars as pl
 
 from analysis.catalog import MEMORY, THREADS
 from analysis.errors import UserError
-from analysis.lake import Entry, check_files
+from analysis.lake import Entry, check_files, check_there
 from analysis.sql_types import SQL_TYPE, declared, literal, quoted
+from analysis.storage import Lake, locate, register
 from exgrpo.tables import RUNS, TABLES, TOKENS
 from exgrpo.tables.schema import INT, TEXT, Column, Table
 
@@ -44,7 +45,7 @@ INFO = Table(
         Column("rows", INT, "row", "its rows over all tables, `tokens` included"),
         Column("left_out", TEXT, "", "why it is not in this catalog; null if it is"),
         Column("fingerprint", TEXT, "", "hash of what the lake holds of it; null if left out"),
-        Column("lake", TEXT, "", "where the lake is"),
+        Column("lake", TEXT, "", "where the lake is: an address, or a path seen from here"),
         Column("built", TEXT, "UTC", "when this catalog was built, ISO 8601"),
     ),
 )
@@ -53,7 +54,7 @@ INFO = Table(
 def build(
     entries: list[Entry],
     left_out: dict[str, str],
-    lake: Path,
+    lake: Lake,
     path: Path,
     old: Path | None = None,
 ) -> pl.DataFrame:
@@ -65,7 +66,8 @@ def build(
     UserError when a file of the lake is damaged or the disk is full.
     """
     taken = [entry for entry in entries if entry.entry not in left_out]
-    info = _info(entries, left_out, lake)
+    check_there(taken, lake)
+    info = _info(entries, left_out, _where(lake, path.parent))
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(path.stem + ".building" + path.suffix)
     leftovers = [aside, aside.with_name(aside.name + ".wal")]
@@ -85,7 +87,15 @@ def build(
     return info
 
 
-def _info(entries: list[Entry], left_out: dict[str, str], lake: Path) -> pl.DataFrame:
+def _where(lake: Lake, folder: Path) -> str:
+    """How `storage.open_lake` finds the lake from the catalog's folder; both may move together."""
+    if not isinstance(lake, Path):
+        return str(lake)
+    beside = lake.absolute().parent == folder.absolute()
+    return lake.name if beside else str(lake.absolute())
+
+
+def _info(entries: list[Entry], left_out: dict[str, str], lake: str) -> pl.DataFrame:
     built = datetime.now(UTC).isoformat(timespec="seconds")
     return pl.DataFrame(
         [
@@ -95,7 +105,7 @@ def _info(entries: list[Entry], left_out: dict[str, str], lake: Path) -> pl.Data
                 "rows": sum(file.rows for file in entry.tables.values()),
                 "left_out": left_out.get(entry.entry),
                 "fingerprint": None if entry.entry in left_out else _fingerprint(entry),
-                "lake": str(lake),
+                "lake": lake,
                 "built": built,
             }
             for entry in entries
@@ -112,13 +122,13 @@ def _fingerprint(entry: Entry) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _update(path: Path, old: Path, taken: list[Entry], lake: Path, info: pl.DataFrame) -> bool:
+def _update(path: Path, old: Path, taken: list[Entry], lake: Lake, info: pl.DataFrame) -> bool:
     """Write `path` as a copy of the catalog `old` with what has changed; False if none fits."""
     if not old.is_file():
         return False
     shutil.copyfile(old, path)
     try:
-        with _writing(path) as connection:
+        with _writing(path, lake) as connection:
             if _schema(connection) != _declared_schema():
                 return False  # another version of the workbench built it
             before = connection.sql(f"FROM {INFO.name} WHERE fingerprint IS NOT NULL").pl()
@@ -135,21 +145,23 @@ def _update(path: Path, old: Path, taken: list[Entry], lake: Path, info: pl.Data
     return True
 
 
-def _build_anew(path: Path, taken: list[Entry], lake: Path, info: pl.DataFrame) -> None:
+def _build_anew(path: Path, taken: list[Entry], lake: Lake, info: pl.DataFrame) -> None:
     check_files(taken, lake)
-    with _writing(path) as connection:
+    with _writing(path, lake) as connection:
         for table in (*MATERIALISED, INFO):
             connection.execute(f"CREATE TABLE {table.name} ({declared(table)})")
             _comment(connection, table)
         _write(connection, [], taken, taken, lake, info)
 
 
-def _writing(path: Path) -> duckdb.DuckDBPyConnection:
+def _writing(path: Path, lake: Lake) -> duckdb.DuckDBPyConnection:
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": MEMORY,
         "threads": THREADS,
     }
-    return duckdb.connect(path, config=limits)
+    connection = duckdb.connect(path, config=limits)
+    register(connection, lake)
+    return connection
 
 
 def _write(
@@ -157,15 +169,15 @@ def _write(
     gone: list[str],
     new: list[Entry],
     taken: list[Entry],
-    lake: Path,
+    lake: Lake,
     info: pl.DataFrame,
 ) -> None:
     """Take out the rows of the entries `gone`, put in those of the entries `new`."""
     for table in MATERIALISED:
         if table.name in SHARED:
-            if gone or new:
+            if gone:  # other entries may hold the same facts
                 connection.execute(f"DELETE FROM {table.name}")
-                _insert(connection, table, taken, lake)
+            _insert(connection, table, taken if gone else new, lake)
         elif table is not RUNS:
             if gone:
                 values = {"gone": gone}
@@ -181,21 +193,30 @@ def _write(
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, table: Table, entries: list[Entry], lake: Path
+    connection: duckdb.DuckDBPyConnection, table: Table, entries: list[Entry], lake: Lake
 ) -> None:
-    files = [
-        escape(str(lake / entry.tables[table.name].path))
-        for entry in entries
-        if table.name in entry.tables
-    ]
+    """Add the rows that these entries have of a table; UserError if they are more or fewer."""
+    files = [entry.tables[table.name] for entry in entries if table.name in entry.tables]
     if not files:
         return
+    names = {"files": [escape(locate(lake, file.path)) for file in files]}
     columns = quoted(table.names)
-    source = f"SELECT {columns} FROM read_parquet($files)"
+    rows = f"SELECT {columns} FROM read_parquet($files)"
     if table.name in SHARED:
+        found = connection.execute("SELECT count(*) FROM read_parquet($files)", names).fetchall()
         key = quoted(SHARED[table.name])
-        source = f"SELECT DISTINCT ON ({key}) {columns} FROM ({source}) ORDER BY ALL"
-    connection.execute(f"INSERT INTO {table.name} {source}", {"files": files})
+        both = f"FROM {table.name} UNION ALL {rows}"
+        once = f"SELECT DISTINCT ON ({key}) {columns} FROM ({both}) ORDER BY ALL"
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE once AS {once}", names)
+        connection.execute(f"DELETE FROM {table.name}")
+        connection.execute(f"INSERT INTO {table.name} FROM once")
+    else:
+        found = connection.execute(f"INSERT INTO {table.name} {rows}", names).fetchall()
+    if found != [(listed := sum(file.rows for file in files),)]:
+        raise UserError(
+            f"{locate(lake, table.name)}: read {found[0][0]:,} rows of {len(files)} files, their "
+            f"entries say {listed:,}. Do not change the lake while it is read; run again."
+        )
 
 
 def _schema(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str, str, str]]:

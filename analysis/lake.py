@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.errors import UserError
+from analysis.storage import Lake, contents, entry_paths, locate, sizes
 from exgrpo.tables import Table
 from exgrpo.tables.manifest import file_hash
 
@@ -47,29 +48,47 @@ class Entry:
     layout: int = LAYOUT
 
 
-def read_entries(lake: Path) -> list[Entry]:
+def read_entries(lake: Lake) -> list[Entry]:
     """Every entry of the lake, by name. Raises UserError on one that cannot be read."""
-    return [_read_entry(path) for path in sorted((lake / "entries").glob("*.json"))]
+    paths = entry_paths(lake)
+    return [
+        _read_entry(locate(lake, path), content)
+        for path, content in zip(paths, contents(lake, paths), strict=True)
+    ]
 
 
-def check_there(entries: Iterable[Entry], lake: Path) -> None:
+def read_entry(lake: Lake, name: str) -> Entry | None:
+    """The entry of this name; None when the lake has none. Raises UserError."""
+    path = f"entries/{name}.json"
+    if not sizes(lake, [path]):
+        return None
+    return _read_entry(locate(lake, path), contents(lake, [path])[0])
+
+
+def check_there(entries: Iterable[Entry], lake: Lake) -> None:
     """Raise UserError when a file of these entries is missing or has another size. Cheap."""
     for entry in entries:
+        found = sizes(lake, (file.path for file in entry.tables.values()))
         for file in entry.tables.values():
-            path = lake / file.path
-            if not path.is_file():
+            path = locate(lake, file.path)
+            if file.path not in found:
                 raise UserError(f"{path}: missing from the lake. {_remedy(entry, lake)}")
-            if (size := path.stat().st_size) != file.bytes:
+            if (size := found[file.path]) != file.bytes:
                 raise UserError(
                     f"{path}: torn or changed: it has {size} bytes instead of {file.bytes}. "
                     f"{_remedy(entry, lake)}"
                 )
 
 
-def check_files(entries: Iterable[Entry], lake: Path) -> None:
-    """Raise UserError when a file of these entries is not, byte for byte, what was written."""
+def check_files(entries: Iterable[Entry], lake: Lake) -> None:
+    """Raise UserError when a file of these entries is not, byte for byte, what was written.
+
+    In a bucket only presence and size are checked: a hash would cost the download of all files.
+    """
     entries = list(entries)
     check_there(entries, lake)
+    if not isinstance(lake, Path):
+        return
     for entry in entries:
         for file in entry.tables.values():
             path = lake / file.path
@@ -80,7 +99,9 @@ def check_files(entries: Iterable[Entry], lake: Path) -> None:
                 )
 
 
-def _remedy(entry: Entry, lake: Path) -> str:
+def _remedy(entry: Entry, lake: Lake) -> str:
+    if not isinstance(lake, Path):
+        return f"Copy {entry.entry} there again, its file in entries/ last (see docs/lake.md)."
     if entry.entry.startswith("import-"):
         return "Make it again: import the file once more under the same name."
     return (
@@ -113,9 +134,9 @@ def marker(lake: Path, entry: str) -> Path:
     return lake / "entries" / f"{entry}.json"
 
 
-def _read_entry(path: Path) -> Entry:
+def _read_entry(path: str, content: bytes) -> Entry:
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(content)
         if (layout := value.get("layout", 1)) != LAYOUT:
             return Entry(value["entry"], value["study"], {}, None, layout)
         tables = {name: LakeFile(**file) for name, file in value.pop("tables").items()}

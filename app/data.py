@@ -6,8 +6,7 @@ as a whole, so a new file is a new world.
 
 import os
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +16,9 @@ import polars as pl
 import streamlit as st
 
 from analysis import browse, queries
-from analysis.catalog import open_catalog
+from analysis.catalog import lake_of, open_catalog
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
+from analysis.storage import open_lake
 from analysis.tokens import read_tokens
 
 
@@ -55,11 +55,9 @@ def ask(sql: str, limit: int) -> queries.Answer:
     return _ask(_version(), sql, limit)
 
 
-def ask_named(name: str, parameters: dict[str, str], limit: int) -> queries.Answer:
-    """The answer to a named query whose parameters were typed. Raises UserError."""
-    start = time.perf_counter()
-    frame = answer(name, **parameters)
-    return queries.Answer(frame.head(limit), frame.height > limit, time.perf_counter() - start)
+def ask_named(name: str, parameters: Mapping[str, Any], limit: int) -> queries.Answer:
+    """The first rows of a named query whose parameters were typed. Raises UserError."""
+    return _ask_named(_version(), name, tuple(sorted(parameters.items())), limit)
 
 
 def page(filters: browse.Filters, page: int, size: int) -> browse.Page:
@@ -100,6 +98,14 @@ def _ask(version: Version, sql: str, limit: int) -> queries.Answer:
         return queries.ask(cursor, sql, limit)
 
 
+@st.cache_data(max_entries=20, show_spinner="asking the catalog …")
+def _ask_named(
+    version: Version, name: str, parameters: tuple[tuple[str, Any], ...], limit: int
+) -> queries.Answer:
+    with _shared().cursor(version) as cursor:
+        return queries.ask_named(cursor, name, dict(parameters), limit)
+
+
 @st.cache_data(max_entries=50, show_spinner="searching …")
 def _page(version: Version, filters: browse.Filters, offset: int, size: int) -> browse.Page:
     with _shared().cursor(version) as cursor:
@@ -114,7 +120,9 @@ def _trajectory(version: Version, id: str) -> pl.DataFrame:
 
 @st.cache_data(max_entries=50, show_spinner=False)
 def _tokens(version: Version, run: str, trajectory: str) -> pl.DataFrame:
-    return read_tokens(version.path.parent, run, trajectory)
+    with _shared().cursor(version) as cursor:
+        lake = lake_of(cursor)
+    return read_tokens(open_lake(lake, version.path.parent), run, trajectory)
 
 
 @st.cache_data(max_entries=2, show_spinner=False)

@@ -10,24 +10,34 @@ from pydantic import ValidationError
 
 from analysis.catalog_build import build
 from analysis.lake import LAYOUT, Entry, read_entries
+from analysis.storage import open_lake
+from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
 
 
-def build_catalog(results: Path, study: str | None = None) -> None:
+def build_catalog(results: Path, study: str | None = None, elsewhere: str | None = None) -> None:
     """Write `results/workbench.duckdb`, and `<study>/catalog.json` that says what is in it.
 
-    Runs that their study no longer lists (its settings changed) are left out, and said so.
+    Runs that their study no longer lists (its settings changed) are left out, and said so. Of a
+    lake `elsewhere`, a folder or an address, every entry counts: its studies are not here.
     """
     with _only_builder(results):
-        _build(results, study)
+        _build(results, study, elsewhere)
 
 
-def _build(results: Path, study: str | None) -> None:
-    lake = results / "lake"
+def _build(results: Path, study: str | None, elsewhere: str | None) -> None:
+    lake = open_lake(elsewhere) if elsewhere else results / "lake"
     entries = read_entries(lake)
+    if elsewhere and not entries:
+        raise UserError(
+            f"{elsewhere}: there is no lake: it has no entries/*.json. Name the folder that has "
+            f"entries/ in it, or copy the entries there (see docs/lake.md)."
+        )
     left_out = {
-        entry.entry: reason for entry in entries if (reason := why_left_out(entry, results))
+        entry.entry: reason
+        for entry in entries
+        if (reason := another_version(entry) if elsewhere else why_left_out(entry, results))
     }
     info = build(entries, left_out, lake, results / "workbench.duckdb")
     for name, reason in left_out.items():
@@ -46,10 +56,17 @@ def _only_builder(results: Path) -> Iterator[None]:
         yield
 
 
+def another_version(entry: Entry) -> str | None:
+    """Why this version of the workbench cannot read an entry; None if it can."""
+    if entry.layout == LAYOUT:
+        return None
+    return "another version of the workbench made it; `exgrpo reproduce` makes it again"
+
+
 def why_left_out(entry: Entry, results: Path) -> str | None:
     """Why an entry does not count: its study is gone or no longer lists it; None if it counts."""
-    if entry.layout != LAYOUT:
-        return "another version of the workbench made it; `exgrpo reproduce` makes it again"
+    if reason := another_version(entry):
+        return reason
     if entry.entry.startswith("import-"):
         return None
     path = results / entry.study / "study.json"

@@ -98,18 +98,42 @@ def open_app(
 
 @app.command()
 def sql(
-    query: Annotated[str | None, typer.Argument(help="One SELECT; a prompt without it.")] = None,
-    format: Annotated[str, typer.Option(help="table, csv or json.")] = "table",
+    query: Annotated[
+        str | None,
+        typer.Argument(help="One SELECT, after `--` if it begins with a comment; else a prompt."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Run this named query.")] = None,
+    study: Annotated[str | None, typer.Option(help="The named query's parameter study.")] = None,
+    run: Annotated[list[str] | None, typer.Option(help="Its parameter run; repeatable.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option(help="Another of its parameters, key=value; repeatable.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--list", help="Explain the named queries, or the one of --name.")
+    ] = False,
+    format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to print.")] = 1000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Most time for one query.")] = 30.0,
     live: Annotated[
         bool, typer.Option("--live", help="Also ask runs that are still being trained.")
     ] = False,
     results: Results = RESULTS,
 ) -> None:
     """Ask the catalog a question in SQL, read-only."""
-    from pipeline.sql import run_sql
+    from pipeline import named
+    from pipeline.sql import Output, print_answer, print_named, prompt
 
-    run_sql(query, results, format, limit, live)
+    parameters = named.read_parameters(study, run or [], param or [])
+    output = Output(format, limit, seconds)
+    named.check_request(query, name, parameters, explain)
+    if explain:
+        print(named.explain(name))
+    elif name is not None:
+        print_named(results, name, parameters, output, live)
+    elif query is not None:
+        print_answer(results, query, output, live)
+    else:
+        prompt(results, output, live)
 
 
 @app.command()
@@ -131,16 +155,34 @@ def status(
 
 @app.command("import")
 def import_outputs(
-    file: Annotated[Path, typer.Argument(help="Model outputs: JSONL or Parquet.")],
+    path: Annotated[Path, typer.Argument(help="A file or a folder of another trainer's log.")],
     name: Annotated[
-        str | None, typer.Option(help="Name of the import; the file's name unless told.")
+        str | None, typer.Option(help="Name of the import; that of the path unless told.")
     ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="verl, trl, prime-rl, history, ...; recognised unless told.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="YAML: our column -> their key. See docs/import.md.")
+    ] = None,
+    right: Annotated[float, typer.Option(help="Least recorded score that counts as right.")] = 1.0,
+    reward: Annotated[
+        str | None, typer.Option(help="TRL: the reward column that says what is right.")
+    ] = None,
+    grade: Annotated[
+        bool, typer.Option("--grade", help="Also grade by the gold, beside the recorded score.")
+    ] = False,
+    group_size: Annotated[
+        int, typer.Option(min=2, help="Accuracy histories: rollouts of a visit, K.")
+    ] = 8,
     results: Results = RESULTS,
 ) -> None:
-    """Grade real model outputs and add them to the lake."""
+    """Add the log of another trainer, or model outputs with gold answers, to the lake."""
+    from pipeline.import_formats import Options
     from pipeline.import_outputs import import_file
 
-    import_file(file, name, results)
+    options = Options(format, mapping, right, reward, grade, group_size)
+    import_file(path, name, results, options)
 
 
 @app.command()
@@ -227,12 +269,18 @@ def catalog(
     study: Annotated[
         str | None, typer.Option(help="Also note for this study what the catalog holds.")
     ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            help="A lake elsewhere: a folder, or s3://bucket/path; <results>/lake unless told."
+        ),
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Stage: build the read-only SQL catalog from the lake."""
     from pipeline.catalog import build_catalog
 
-    build_catalog(results, study)
+    build_catalog(results, study, lake)
 
 
 @app.command()

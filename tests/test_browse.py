@@ -1,5 +1,6 @@
 """Pages of trajectories, one whole trajectory, and its tokens."""
 
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import duckdb
 import pytest
 from lake_fixture import HOSTILE, STUDY, DemoResults
 
-from analysis import browse
+from analysis import browse, paging
 from analysis.errors import UserError
 from analysis.tokens import read_tokens
 from exgrpo.tables import TABLES
@@ -66,9 +67,64 @@ def test_page_refuses_an_unknown_sort_column(
         browse.page(connection, replace(FILTERS, sort=sort), 0, 5)
 
 
-def test_every_sortable_column_can_be_sorted_by(connection: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("few", [paging.FEW_ROWS, 0])  # 0: as if there were millions
+@pytest.mark.parametrize("descending", [False, True])
+def test_pages_by_every_column_are_those_of_a_plain_sort(
+    connection: duckdb.DuckDBPyConnection,
+    trajectories: Rows,
+    monkeypatch: pytest.MonkeyPatch,
+    descending: bool,
+    few: int,
+) -> None:
+    monkeypatch.setattr(paging, "FEW_ROWS", few)
     for name in browse.SORTABLE:
-        assert browse.page(connection, replace(FILTERS, sort=name), 0, 1).frame.height == 1
+        expected = plainly_sorted(trajectories, name, descending)
+        filters = replace(FILTERS, sort=name, descending=descending)
+        for offset in (47, len(expected) - 3):
+            found = browse.page(connection, filters, offset, 50)
+            assert found.frame["trajectory"].to_list() == expected[offset : offset + 50], name
+            assert found.total == len(expected)
+
+
+def test_a_page_beyond_the_end_is_empty(
+    connection: duckdb.DuckDBPyConnection, trajectories: Rows
+) -> None:
+    for offset in (len(trajectories), 10**12):
+        found = browse.page(connection, FILTERS, offset, 50)
+        assert found.frame.is_empty()
+        assert found.frame.columns == [*TABLES["trajectories"].names, "study", "arm", "seed"]
+        assert found.total == len(trajectories)
+
+
+def plainly_sorted(rows: Rows, name: str, descending: bool) -> list[str]:
+    """Ids by a column, nulls last, ties in the order of the log."""
+    rows = sorted(rows, key=lambda row: (row["run"], row["step"], row["group"], row["slot"]))
+    known = [row for row in rows if row.get(name) is not None]
+    known.sort(key=lambda row: row[name], reverse=descending)  # keeps the order of equals
+    return [row["trajectory"] for row in known + [row for row in rows if row.get(name) is None]]
+
+
+@pytest.mark.parametrize("few", [paging.FEW_ROWS, 0])
+@pytest.mark.parametrize("descending", [False, True])
+def test_numbers_that_are_no_numbers_have_their_place_too(
+    monkeypatch: pytest.MonkeyPatch, descending: bool, few: int
+) -> None:
+    monkeypatch.setattr(paging, "FEW_ROWS", few)
+    values = [math.nan, 0.5, None, -math.inf, 0.5, math.inf, 0.5001, None, math.nan, -3.2, 1e300]
+    numbers = {place: value for place, value in enumerate(values) if value is not None}
+    # In DuckDB not-a-number is the greatest, and equal to itself.
+    known = sorted(numbers, key=lambda p: (math.isnan(numbers[p]), numbers[p]), reverse=descending)
+    expected = known + [place for place, value in enumerate(values) if value is None]
+    with duckdb.connect() as made:
+        made.execute(
+            'CREATE TABLE trajectories (run TEXT, step INT, "group" INT, slot INT, nll DOUBLE)'
+        )
+        rows = [("run", 1, 0, slot, value) for slot, value in enumerate(values)]
+        made.executemany("INSERT INTO trajectories VALUES (?, ?, ?, ?, ?)", rows)
+        order = paging.Order("trajectories", "nll", descending)
+        selection = paging.Selection(made, (), {})
+        pages = [paging.rows_of_page(selection, order, place, 1) for place in range(len(values))]
+    assert pages == [([place], len(values)) for place in expected]
 
 
 def test_a_trajectory_comes_with_its_question_and_run(
@@ -95,7 +151,7 @@ def test_tokens_of_a_trajectory(demo: DemoResults) -> None:
     with_floats, without = demo.rows["tokens"][0], demo.rows["tokens"][3]
     assert without["entropies"] is None
     for row in (with_floats, without):
-        frame = read_tokens(demo.results, row["run"], row["trajectory"])
+        frame = read_tokens(demo.results / "lake", row["run"], row["trajectory"])
         count = len(row["token_ids"])
         assert frame["position"].to_list() == list(range(count))
         assert frame["token_id"].to_list() == row["token_ids"]
@@ -107,12 +163,16 @@ def test_tokens_of_a_trajectory(demo: DemoResults) -> None:
 
 @pytest.mark.parametrize("run", ["nobody", "../../etc", "' OR 1=1 --"])
 def test_tokens_of_nobody_are_none(demo: DemoResults, run: str) -> None:
-    assert read_tokens(demo.results, run, "x:1:0:0").is_empty()
+    assert read_tokens(demo.results / "lake", run, "x:1:0:0").is_empty()
 
 
-def test_tokens_of_an_unknown_trajectory_are_none(demo: DemoResults) -> None:
+@pytest.mark.parametrize(
+    "trajectory",
+    ["' OR 1=1 --", "{run}:1:0", "{run}:1:0:99", "other:1:0:0", "{run}:1:0:" + "9" * 30],
+)
+def test_tokens_of_an_unknown_trajectory_are_none(demo: DemoResults, trajectory: str) -> None:
     run = next(iter(demo.study.runs))
-    assert read_tokens(demo.results, run, "' OR 1=1 --").is_empty()
+    assert read_tokens(demo.results / "lake", run, trajectory.format(run=run)).is_empty()
 
 
 def test_a_missing_token_file_is_named(demo: DemoResults, tmp_path: Path) -> None:
@@ -120,5 +180,15 @@ def test_a_missing_token_file_is_named(demo: DemoResults, tmp_path: Path) -> Non
     run = next(iter(demo.study.runs))
     (path := tmp_path / "lake" / "tokens" / f"{run}.parquet").unlink()
     with pytest.raises(UserError, match="missing from the lake") as error:
-        read_tokens(tmp_path, run, f"{run}:1:0:0")
+        read_tokens(tmp_path / "lake", run, f"{run}:1:0:0")
+    assert str(path) in str(error.value)
+
+
+def test_a_torn_token_file_is_named(demo: DemoResults, tmp_path: Path) -> None:
+    shutil.copytree(demo.results / "lake", tmp_path / "lake")
+    run = next(iter(demo.study.runs))
+    path = tmp_path / "lake" / "tokens" / f"{run}.parquet"
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(UserError, match="torn or changed") as error:
+        read_tokens(tmp_path / "lake", run, f"{run}:1:0:0")
     assert str(path) in str(error.value)

@@ -136,4 +136,6 @@ def test_a_results_folder_with_brackets_and_quotes_works(
     with open_catalog(results / "workbench.duckdb") as connection:
         assert ask(connection, "SELECT count(*) FROM steps").frame.item() == len(demo.rows["steps"])
     row = demo.rows["tokens"][0]
-    assert read_tokens(results, row["run"], row["trajectory"]).height == len(row["token_ids"])
+    assert read_tokens(results / "lake", row["run"], row["trajectory"]).height == len(
+        row["token_ids"]
+    )
