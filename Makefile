@@ -15,13 +15,14 @@ PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app readme benchmarks test lint clean clean-results setup
+.PHONY: help reproduce app readme benchmarks benchmarks-lake golden test lint clean clean-results setup
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "STUDY=<name> picks a file of config/studies (now $(STUDY)); CORES=<n> the jobs side by side."
 	@echo "THREADS=<n> is for benchmarks: those of torch (now $(THREADS))."
+	@echo "FOLDER=<path> is for benchmarks-lake: where its 3 GB are kept for the next time."
 	@echo "FINISHED=1 trains nothing: reproduce then reports on the runs that are trained already."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
@@ -44,6 +45,12 @@ benchmarks: $(PEERS_STAMP)  ## speed and memory against what people would otherw
 	@if [ -e results/workbench.duckdb ]; then \
 		echo; echo "== selection.py"; $(PEERS)/bin/python benchmarks/selection.py $(STUDY); \
 	fi
+
+benchmarks-lake: $(STAMP)  ## build and ask lakes of a million and ten million trajectories
+	@$(BIN)/python benchmarks/lake.py $(if $(FOLDER),--folder '$(FOLDER)')
+
+golden: $(STAMP)  ## make the small lake that tests ask again, tests/golden/lake
+	OMP_NUM_THREADS=1 $(BIN)/python tests/golden/make.py
 
 test: $(STAMP)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile

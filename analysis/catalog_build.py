@@ -16,6 +16,7 @@ import duckdb
 import polars as pl
 
 from analysis.catalog import MEMORY, THREADS
+from analysis.compaction import MANY_ROWS_A_KEY
 from analysis.errors import UserError
 from analysis.lake import Entry, check_files, check_there
 from analysis.sql_types import SQL_TYPE, declared, literal, quoted
@@ -160,6 +161,7 @@ def _writing(path: Path, lake: Lake) -> duckdb.DuckDBPyConnection:
         "threads": THREADS,
     }
     connection = duckdb.connect(path, config=limits)
+    connection.execute("SET enable_progress_bar = false")
     register(connection, lake)
     return connection
 
@@ -199,6 +201,8 @@ def _insert(
     files = [entry.tables[table.name] for entry in entries if table.name in entry.tables]
     if not files:
         return
+    # Without a fixed order two threads write at once; where it says what came first, it stays.
+    connection.execute(f"SET preserve_insertion_order = {table.name in MANY_ROWS_A_KEY}")
     names = {"files": [escape(locate(lake, file.path)) for file in files]}
     columns = quoted(table.names)
     rows = f"SELECT {columns} FROM read_parquet($files)"

@@ -34,7 +34,7 @@ REWARDS = ("correct", "reward")  # their sums must be those of the log
 DERIVED_SQL = Path(__file__).parent / "derived"
 
 # To show one row its row group is unpacked: few rows where they are long.
-GROUP_BYTES = 16 * 2**20  # before compression
+GROUP_BYTES = 4 * 2**20  # before compression
 FEWEST_ROWS, MOST_ROWS = 2048, 122_880  # DuckDB's least, and its default
 
 
@@ -197,17 +197,17 @@ def _check_run(entry: str, run: dict[str, Any]) -> None:
 def _check_part(path: Path, table: Table) -> int:
     """The part's number of rows; UserError when its columns are not the declared ones."""
     remedy = "Write it again with this version: remove its log folder and run the stage again."
-    rows = footer(path, remedy).num_rows
+    rows, schema = footer(path, remedy).num_rows, table.polars_schema
     for name, type_ in pl.read_parquet_schema(path).items():
-        if name not in table.names:
+        if name not in schema:
             raise UserError(
                 f"{path}: table {table.name} has no column {name!r} "
                 f"(known: {', '.join(table.names)}). {remedy}"
             )
-        if type_ != table.polars_schema[name]:
+        if type_ != schema[name]:
             raise UserError(
                 f"{path}: column {name!r} is {type_}, table {table.name} declares "
-                f"{table.polars_schema[name]}. {remedy}"
+                f"{schema[name]}. {remedy}"
             )
     return rows
 

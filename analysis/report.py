@@ -161,7 +161,16 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
             "What the fresh rollouts of a visit gave, by the bucket before it, and the change of "
             "the share right to the next visit. Retired questions have no next visit.",
             frames["difficulty_vs_gain"],
-            tuple(frames["difficulty_vs_gain"].columns),
+            (
+                "arm",
+                "experiential",
+                "bucket",
+                "groups",
+                "success_share",
+                "signal_share",
+                "next_visits",
+                "change_next",
+            ),
         ),
     ]
 

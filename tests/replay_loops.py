@@ -57,6 +57,7 @@ class Visit:
 class History:
     """All visits of one question in one run, in order."""
 
+    study: str
     arm: str
     seed: int | None
     run: str
@@ -81,7 +82,8 @@ def histories(trajectories: Rows, runs: Rows) -> Iterator[History]:
         rows = sorted(groups[run, question, step, group], key=lambda row: row["slot"])
         visits[run, question].append(Visit(step, group, rows))
     for (run, question), found in visits.items():
-        yield History(known[run]["arm"], known[run]["seed"], run, question, found)
+        names = (known[run][name] for name in ("study", "arm", "seed"))
+        yield History(*names, run, question, found)
 
 
 def marked(row: Row, marker: str) -> bool | None:

@@ -66,13 +66,14 @@ def right_fresh(demo: DemoResults) -> list[Row]:
 
 
 def check(got: list[Row], expected: list[Row], keys: tuple[str, ...]) -> None:
-    """Same keys, and every expected column equal (numbers to 1e-9)."""
+    """Rows of the study with the same keys, every expected column equal (numbers to 1e-9)."""
 
     def order(row: Row) -> tuple:
         return tuple((row[key] is not None, row[key] or 0) for key in keys)
 
     got, expected = sorted(got, key=order), sorted(expected, key=order)
     assert expected
+    assert {row["study"] for row in got} == {STUDY}
     assert [order(row) for row in got] == [order(row) for row in expected]
     for ours, theirs in zip(got, expected, strict=True):
         for name, value in theirs.items():

@@ -76,9 +76,11 @@ def dose_response(history: list[History], marker: str, lag: int = 1, most: int =
         undosed = [count for count, dose in zip(counts, doses, strict=True) if dose == 0]
         own = ratio(sum(count[1] for count in undosed), sum(count[0] for count in undosed))
         for count, dose in zip(counts, doses, strict=True):
-            cells[each.arm, each.seed, each.run, dose].append((each.question, count, own))
+            cells[each.study, each.arm, each.seed, each.run, dose].append(
+                (each.question, count, own)
+            )
     expected = []
-    for (arm, seed, run, dose), visits in cells.items():
+    for (study, arm, seed, run, dose), visits in cells.items():
         right = sum(count[0] for _, count, _ in visits)
         flawed = sum(count[1] for _, count, _ in visits)
         changes = [
@@ -88,6 +90,7 @@ def dose_response(history: list[History], marker: str, lag: int = 1, most: int =
         ]
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "seed": seed,
                 "run": run,
@@ -113,7 +116,7 @@ def test_snowball_dose_response(
 ) -> None:
     frame = answer(golden, "snowball_dose_response", marker=marker, lag=lag, most=most)
     expected = dose_response(history, marker, lag, most)
-    assert_same(frame, expected, "arm", "seed", "run", "dose")
+    assert_same(frame, expected, "study", "arm", "seed", "run", "dose")
     if marker in ("flawed", "shortcut"):  # the other two occur in the import only: see by hand
         assert {row["dose"] for row in expected} >= {0, 1, 2}
         assert any(row["change"] for row in expected)
@@ -138,11 +141,11 @@ def event_study(history: list[History], marker: str, reach: int = 3) -> Rows:
         for place, visit in enumerate(each.visits):
             if abs(place - start) <= reach:
                 rows = [row for row in visit.fresh if row["trajectory"] not in sources]
-                cell = each.arm, event.first["bucket_drawn"], place - start
+                cell = each.study, each.arm, event.first["bucket_drawn"], place - start
                 cells[cell][any(found)].append(rows)
     expected = []
-    for (arm, bucket, relative), sides in cells.items():
-        row: Row = {"arm": arm, "bucket": bucket, "relative": relative}
+    for (study, arm, bucket, relative), sides in cells.items():
+        row: Row = {"study": study, "arm": arm, "bucket": bucket, "relative": relative}
         for name, side in (("treated", True), ("control", False)):
             right, count = shares([row for rows in sides[side] for row in rows], marker)
             row |= {
@@ -152,9 +155,13 @@ def event_study(history: list[History], marker: str, reach: int = 3) -> Rows:
             }
         row["gap"] = difference(row["treated_share"], row["control_share"])
         expected.append(row)
-    at_event = {(row["arm"], row["bucket"]): row["gap"] for row in expected if not row["relative"]}
+    at_event = {
+        (row["study"], row["arm"], row["bucket"]): row["gap"]
+        for row in expected
+        if not row["relative"]
+    }
     return [
-        row | {"effect": difference(row["gap"], at_event[row["arm"], row["bucket"]])}
+        row | {"effect": difference(row["gap"], at_event[row["study"], row["arm"], row["bucket"]])}
         for row in expected
     ]
 
@@ -165,7 +172,7 @@ def test_snowball_event_study(
 ) -> None:
     frame = answer(golden, "snowball_event_study", marker=marker, reach=reach)
     expected = event_study(history, marker, reach)
-    assert_same(frame, expected, "arm", "bucket", "relative")
+    assert_same(frame, expected, "study", "arm", "bucket", "relative")
     assert {row["relative"] for row in expected} >= {-1, 0, 1}
     assert any(row["control_right"] for row in expected)
     if marker == "flawed":  # the golden lake has too few replays of the others: see by hand
@@ -206,9 +213,9 @@ def inheritance(history: list[History], marker: str, most: int = 200) -> Rows:
         replay, _ = shuffled[each.run, each.question]
         for row in [row for visit in each.visits for row in visit.fresh]:
             if row["correct"] and marked(row, marker) and row["trajectory"] != replay["source"]:
-                answers[each.arm, row["step"] > replay["step"]].append(row)
+                answers[each.study, each.arm, row["step"] > replay["step"]].append(row)
     expected = []
-    for (arm, after), rows in answers.items():
+    for (study, arm, after), rows in answers.items():
         overlaps, by_chance, gaps = [], [], []
         for row in sorted(rows, key=chosen_first)[:most]:
             replay, other = shuffled[row["run"], row["question"]]
@@ -218,6 +225,7 @@ def inheritance(history: list[History], marker: str, most: int = 200) -> Rows:
                 gaps.append(overlaps[-1] - by_chance[-1])
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "after": after,
                 "pairs": len(overlaps),
@@ -236,7 +244,7 @@ def test_marker_inheritance(
 ) -> None:
     frame = answer(golden, "marker_inheritance", marker=marker, most=most)
     expected = inheritance(history, marker, most)
-    assert_same(frame, expected, "arm", "after")
+    assert_same(frame, expected, "study", "arm", "after")
     assert any(row["difference"] for row in expected if not row["after"])
     if marker == "flawed":  # no new shortcut follows the replay of one in the golden lake
         assert any(row["difference"] for row in expected if row["after"])
@@ -259,9 +267,9 @@ def replay_value(history: list[History], horizon: int = 3, window: int = 20) -> 
             if bucket is None or not 0 < bucket < size or change is None:
                 continue
             match = each.run, (visit.step - 1) // window
-            changes[each.arm, bucket][bool(visit.replays)].append((match, change))
+            changes[each.study, each.arm, bucket][bool(visit.replays)].append((match, change))
     expected = []
-    for (arm, bucket), sides in changes.items():
+    for (study, arm, bucket), sides in changes.items():
         by_match = defaultdict(list)
         for match, change in sides[False]:
             by_match[match].append(change)
@@ -270,6 +278,7 @@ def replay_value(history: list[History], horizon: int = 3, window: int = 20) -> 
         ]
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "bucket": bucket,
                 "replays": len(sides[True]),
@@ -289,7 +298,7 @@ def test_replay_value(
 ) -> None:
     frame = answer(golden, "replay_value", horizon=horizon, window=window)
     expected = replay_value(history, horizon, window)
-    assert_same(frame, expected, "arm", "bucket")
+    assert_same(frame, expected, "study", "arm", "bucket")
     assert any(row["difference"] for row in expected)
     assert any(0 < row["matched"] < row["replays"] for row in expected)
 

@@ -38,6 +38,8 @@ def trajectories() -> Rows:
 
 # entropy_by_correctness
 
+CELL = ("study", "arm", "group_size", "bucket", "window_start")
+
 
 def quantile(values: list[float], percent: int) -> float | None:
     """The least value that so many percent of the values do not exceed, cut to 0.001."""
@@ -68,11 +70,12 @@ def entropies(trajectories: Rows, runs: dict[str, Row], window: int) -> Rows:
     for row in trajectories:
         if row["replayed"] or row["correct"] is None or row["mean_entropy"] is None:
             continue
+        run = runs[row["run"]]
         key = row["group_size"], row["group_successes"], start_of(row["step"], window)
-        cells[runs[row["run"]]["arm"], *key][row["correct"]].append(row["mean_entropy"])
+        cells[run["study"], run["arm"], *key][row["correct"]].append(row["mean_entropy"])
     expected = []
     for key, sides in cells.items():
-        row = dict(zip(("arm", "group_size", "bucket", "window_start"), key, strict=True))
+        row = dict(zip(CELL, key, strict=True))
         for name, values in (("right", sides[True]), ("wrong", sides[False])):
             row |= {f"{name}_fresh": len(values), f"{name}_mean": mean_or_none(values)}
             row |= {f"{name}_p{percent}": quantile(values, percent) for percent in (10, 50, 90)}
@@ -94,7 +97,7 @@ def test_entropy_by_correctness(
 ) -> None:
     frame = answer(golden, "entropy_by_correctness", window=window)
     expected = entropies(trajectories, runs, window)
-    assert_same(frame, expected, "arm", "group_size", "bucket", "window_start")
+    assert_same(frame, expected, *CELL)
     known = [row for row in expected if row["auc"] is not None]
     assert any(row["auc_low"] > 0.5 for row in known)  # entropy does tell in some
     assert any(row["auc_low"] < 0.5 < row["auc_high"] for row in known)
@@ -140,15 +143,16 @@ def staleness(trajectories: Rows, runs: dict[str, Row]) -> Rows:
     for row in trajectories:
         if row["replayed"] and row["source"] and row["source"].rsplit(":", 3)[0] == row["run"]:
             band = age_band(row["step"] - row["birth_step"])
-            bands[runs[row["run"]]["arm"], *band].append(row)
+            bands[runs[row["run"]]["study"], runs[row["run"]]["arm"], *band].append(row)
     expected = []
-    for (arm, low, high), rows in bands.items():
+    for (study, arm, low, high), rows in bands.items():
         trained = [row for row in rows if row["ratio_mean"] is not None]
         ratios = [row["ratio_mean"] for row in trained]
         ends = {"ratio_min": min, "ratio_max": max}
         means = ("ratio_ess", "weight_mean", "weight_ess", "clipped_share")
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "age_from": low,
                 "age_to": high,
@@ -169,7 +173,7 @@ def test_staleness_ratio(
     golden: duckdb.DuckDBPyConnection, trajectories: Rows, runs: dict[str, Row]
 ) -> None:
     expected = staleness(trajectories, runs)
-    assert_same(answer(golden, "staleness_ratio"), expected, "arm", "age_from")
+    assert_same(answer(golden, "staleness_ratio"), expected, "study", "arm", "age_from")
     assert {row["age_from"] for row in expected} >= {1, 2, 4}
     assert any(0 < row["with_gradient"] < row["trajectories"] for row in expected)
 

@@ -34,6 +34,8 @@ def history() -> list[History]:
 
 # zero_advantage_groups
 
+CELL = ("study", "arm", "window_start", "experiential", "bucket")
+
 
 def zero_groups(history: list[History], window: int) -> Rows:
     cells = defaultdict(list)
@@ -43,13 +45,13 @@ def zero_groups(history: list[History], window: int) -> Rows:
             known = [value for value in advantages if value is not None]
             if known:
                 drawn = visit.first["experiential"]
-                key = each.arm, start_of(visit.step, window), drawn, each.bucket(place)
-                cells[key].append((visit, not any(known)))
+                key = start_of(visit.step, window), drawn, each.bucket(place)
+                cells[each.study, each.arm, *key].append((visit, not any(known)))
     expected = []
     for key, groups in cells.items():
         zero = [visit for visit, without in groups if without]
         fresh = [{row["correct"] for row in visit.fresh} - {None} for visit in zero]
-        row = dict(zip(("arm", "window_start", "experiential", "bucket"), key, strict=True))
+        row = dict(zip(CELL, key, strict=True))
         expected.append(
             row
             | {
@@ -69,7 +71,7 @@ def test_zero_advantage_groups(
 ) -> None:
     frame = answer(golden, "zero_advantage_groups", window=window)
     expected = zero_groups(history, window)
-    assert_same(frame, expected, "arm", "window_start", "experiential", "bucket")
+    assert_same(frame, expected, *CELL)
     assert any(row["solved"] for row in expected) and any(row["failed"] for row in expected)
     assert any(row["experiential"] and row["zero"] for row in expected)
     assert any(0 < row["zero_share"] < 1 for row in expected)
@@ -110,7 +112,7 @@ def flips(history: list[History], events: Rows, solved: float, lost: float) -> R
         later = [] if first is None else [share for _, share in graded[first + 1 :]]
         end = retired.get((each.run, each.question))
         after = [] if end is None else [share for step, share in graded if step > end]
-        by_run[each.arm, each.seed, each.run].append(
+        by_run[each.study, each.arm, each.seed, each.run].append(
             {
                 "solve_step": None if first is None else graded[first][0],
                 "later": later,
@@ -119,13 +121,14 @@ def flips(history: list[History], events: Rows, solved: float, lost: float) -> R
             }
         )
     expected = []
-    for (arm, seed, run), questions in by_run.items():
+    for (study, arm, seed, run), questions in by_run.items():
         solves = [each["solve_step"] for each in questions if each["solve_step"] is not None]
         revisited = [each["later"] for each in questions if each["later"]]
         lost_ones = [later for later in revisited if min(later) <= lost]
         checked = [each["after"] for each in questions if each["after"]]
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "seed": seed,
                 "run": run,
@@ -151,7 +154,7 @@ def test_question_flips(
 ) -> None:
     frame = answer(golden, "question_flips", solved=solved, lost=lost)
     expected = flips(history, golden_rows("experience"), solved, lost)
-    assert_same(frame, expected, "arm", "seed", "run")
+    assert_same(frame, expected, "study", "arm", "seed", "run")
     assert any(row["revisited"] for row in expected)
     assert any(row["retired_revisited"] for row in expected)
     if lost > 0.5:  # with the defaults nothing is lost in so short a study: see by hand
@@ -170,7 +173,7 @@ def test_a_question_lost_and_found_by_hand() -> None:
     retired = [{"run": "r", "step": step, "question": "b", "event": "retired"} for step in (2, 3)]
     with made_catalog(runs=[RUN], trajectories=rows, experience=retired) as connection:
         (row,) = answer(connection, "question_flips").to_dicts()
-    counts = {name: row[name] for name in list(row)[3:]}
+    counts = {name: row[name] for name in list(row)[4:]}
     assert counts == {
         "questions": 3,
         "solved": 2,
@@ -197,15 +200,17 @@ def test_difficulty_vs_gain(golden: duckdb.DuckDBPyConnection, history: list[His
             if bucket is not None and 0 < bucket < size:
                 after = each.visits[place + 1].share if place + 1 < len(each.visits) else None
                 change = difference(after, visit.share)
-                cells[each.arm, visit.first["experiential"], bucket].append((visit, change))
+                key = each.study, each.arm, visit.first["experiential"], bucket
+                cells[key].append((visit, change))
     expected = []
-    for (arm, experiential, bucket), visits in cells.items():
+    for (study, arm, experiential, bucket), visits in cells.items():
         changes = [change for _, change in visits if change is not None]
         signal = [
             0 < visit.first["group_successes"] < visit.first["group_size"] for visit, _ in visits
         ]
         expected.append(
             {
+                "study": study,
                 "arm": arm,
                 "experiential": experiential,
                 "bucket": bucket,
@@ -217,7 +222,7 @@ def test_difficulty_vs_gain(golden: duckdb.DuckDBPyConnection, history: list[His
             }
         )
     frame = answer(golden, "difficulty_vs_gain")
-    assert_same(frame, expected, "arm", "experiential", "bucket")
+    assert_same(frame, expected, "study", "arm", "experiential", "bucket")
     assert any(row["experiential"] and row["change_next"] for row in expected)
     assert any(not row["experiential"] and row["change_next"] for row in expected)
     assert any(row["next_visits"] < row["groups"] for row in expected)
@@ -230,8 +235,9 @@ def test_selection_audit(golden: duckdb.DuckDBPyConnection) -> None:
     runs = {row["run"]: row for row in golden_rows("runs")}
     draws = defaultdict(list)
     for row in golden_rows("candidates"):
-        draws[runs[row["run"]]["arm"], row["run"], row["step"], row["group"]].append(row)
-    agreed: dict[str, Rows] = defaultdict(list)
+        arm = runs[row["run"]]["study"], runs[row["run"]]["arm"]
+        draws[arm, row["run"], row["step"], row["group"]].append(row)
+    agreed: dict[tuple[str, str], Rows] = defaultdict(list)
     for (arm, *_), rows in draws.items():
         if len(rows) > 1:
             by_age = sorted(rows, key=lambda row: row["birth_step"])  # ties go to the older one
@@ -258,14 +264,15 @@ def test_selection_audit(golden: duckdb.DuckDBPyConnection) -> None:
     }
     expected = [
         {
+            "study": study,
             "arm": arm,
             "draws": len(picks),
             "candidates": mean(pick["stored"] for pick in picks),
             "chance": mean(1 / pick["stored"] for pick in picks),
         }
         | {name: mean(pick[a] == pick[b] for pick in picks) for name, (a, b) in pairs.items()}
-        for arm, picks in agreed.items()
+        for (study, arm), picks in agreed.items()
     ]
-    assert_same(answer(golden, "selection_audit"), expected, "arm")
+    assert_same(answer(golden, "selection_audit"), expected, "study", "arm")
     assert all(row["draws"] > 10 for row in expected)
     assert any(0 < row["released"] < 1 for row in expected)

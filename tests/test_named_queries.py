@@ -1,6 +1,9 @@
 """The named queries: each against a plain loop over the rows that were logged."""
 
+import shutil
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -9,12 +12,17 @@ import pytest
 from lake_fixture import ARMS, SEEDS, STEPS, STUDY, DemoResults
 from polars.testing import assert_frame_equal
 
+from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.queries import answer, named_queries
+from exgrpo.tables import TABLES, TOKENS
 
 Rows = list[dict[str, Any]]
 BY_ID = ("group", "lineage", "question_history", "run_buckets")
+BY_STUDY = [name for name in named_queries() if name not in BY_ID]
+STUDIES = ("again", "golden", "imports")
 SOME = {"text": "some", "text[]": ["some"], "integer": 1, "double": 0.5, "boolean": True}
+CHOSEN = {"benchmark": "validation", "arm_a": "exgrpo", "arm_b": "on_policy", "most": 3}
 
 
 def share(values: list[Any]) -> float | None:
@@ -33,7 +41,7 @@ def test_every_named_query_declares_its_columns(
     assert query.purpose and query.grain
 
 
-@pytest.mark.parametrize("name", [name for name in named_queries() if name not in BY_ID])
+@pytest.mark.parametrize("name", BY_STUDY)
 def test_every_other_query_is_about_a_study_or_runs(
     connection: duckdb.DuckDBPyConnection, golden: duckdb.DuckDBPyConnection, name: str
 ) -> None:
@@ -46,6 +54,43 @@ def test_every_other_query_is_about_a_study_or_runs(
         runs = [run for (run,) in golden.sql(sql).fetchall()]
         alone = answer(golden, name, **needed(name), run=runs)
         assert_frame_equal(alone, everything.filter(pl.col("arm") == "exgrpo"))
+
+
+@pytest.fixture(scope="module")
+def two_studies(
+    golden_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The golden catalog, with all runs but those of seed 1 once more, in a study `again`."""
+    path = tmp_path_factory.mktemp("again") / "workbench.duckdb"
+    shutil.copy(golden_path, path)
+    with duckdb.connect(path) as made:
+        picked = "select run from runs where study <> 'again' and seed is distinct from 1"
+        for name in (table.name for table in TABLES.values() if table is not TOKENS):
+            columns = made.table(name).columns
+            ids = [column for column in ("run", "trajectory", "source") if column in columns]
+            if "run" in ids:
+                new = [f"'again-' || {column} as {column}" for column in ids]
+                new += ["'again' as study"] * ("study" in columns)
+                made.execute(
+                    f"insert into {name} select * replace ({', '.join(new)}) from {name} "
+                    f"where run in ({picked})"
+                )
+    with open_catalog(path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", BY_STUDY)
+def test_arms_of_one_name_in_two_studies_are_kept_apart(
+    two_studies: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    """All studies together have the rows that each has alone."""
+    chosen = {key: CHOSEN[key] for key in CHOSEN.keys() & named_queries()[name].parameters.keys()}
+    given = needed(name) | chosen
+    alone = [answer(two_studies, name, study=study, **given) for study in STUDIES]
+    assert alone[0].height and alone[1].height + alone[2].height
+    together = answer(two_studies, name, **given)
+    assert together.columns[0] == "study"
+    assert_frame_equal(together, pl.concat(alone))
 
 
 def needed(name: str) -> dict[str, Any]:
@@ -94,10 +139,10 @@ def test_learning_curve(demo: DemoResults, connection: duckdb.DuckDBPyConnection
     for row in demo.rows["evaluations"]:
         if row["benchmark"] == "validation":
             run = runs[row["run"]]
-            groups[run["arm"], run["seed"], row["run"], row["step"]].append(row)
+            groups[STUDY, run["arm"], run["seed"], row["run"], row["step"]].append(row)
     assert len(groups) == len(ARMS) * len(SEEDS) * 3
     expected = [
-        dict(zip(("arm", "seed", "run", "step"), key, strict=True))
+        dict(zip(("study", "arm", "seed", "run", "step"), key, strict=True))
         | {
             "questions": len({row["question"] for row in rows}),
             "samples": sum(row["correct"] is not None for row in rows),
@@ -113,12 +158,12 @@ def test_buckets(connection: duckdb.DuckDBPyConnection, trajectories: Rows) -> N
     groups: dict[tuple[Any, ...], set[tuple[Any, ...]]] = defaultdict(set)
     entropies: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for row in trajectories:
-        key = (row["arm"], (row["step"] - 1) // 10 * 10 + 1, row["group_successes"])
+        key = (STUDY, row["arm"], (row["step"] - 1) // 10 * 10 + 1, row["group_successes"])
         groups[key].add((row["run"], row["step"], row["group"]))
         if not row["replayed"]:
             entropies[key].append(row["mean_entropy"])
     expected = [
-        dict(zip(("arm", "first_step", "group_successes"), key, strict=True))
+        dict(zip(("study", "arm", "first_step", "group_successes"), key, strict=True))
         | {"groups": len(groups[key]), "mean_entropy": share(entropies[key])}
         for key in sorted(groups)
     ]

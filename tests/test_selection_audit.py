@@ -40,7 +40,7 @@ def test_agreement_by_hand() -> None:
     connection.execute(SCOPE)
     (row,) = answer(connection, "selection_audit", study="s").to_dicts()
     assert list(row) == list(named_queries()["selection_audit"].columns)
-    assert row["draws"] == 2
+    assert (row["study"], row["arm"], row["draws"]) == ("s", "exgrpo", 2)
     assert row["candidates"] == 3
     assert row["chance"] == pytest.approx((1 / 2 + 1 / 4) / 2)
     assert row["released"] == 0

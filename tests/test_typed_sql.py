@@ -69,6 +69,20 @@ def test_the_memory_limit_holds(own: DemoResults, monkeypatch: pytest.MonkeyPatc
         assert ask(connection, "SELECT 1").frame.item() == 1
 
 
+def test_a_sort_larger_than_memory_goes_to_disk_and_leaves_nothing(
+    own: DemoResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "MEMORY", "100MB")
+    sql = """
+        SELECT max(place), count(*)
+        FROM (SELECT row_number() OVER (ORDER BY hash(range)) AS place FROM range(10000000))
+    """
+    with open_catalog(own.catalog) as connection:
+        assert ask(connection, sql).frame.row(0) == (10_000_000, 10_000_000)
+        assert catalog.SPILL.is_dir()
+    assert not catalog.SPILL.exists()
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [

@@ -2,6 +2,7 @@
 -- grain: a run, a benchmark and a question
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm; `base` for the untrained model
 -- column seed: seed of the run; null for the base model
 -- column run: run id
@@ -15,6 +16,7 @@
 -- column checked: right samples whose chain could be checked
 -- column flawed: right samples whose chain is not valid
 select
+    runs.study,
     runs.arm,
     runs.seed,
     runs.run,
@@ -34,4 +36,4 @@ join scope($study, $run) as runs using (run)
 where evaluations.benchmark <> 'validation'
     and evaluations.step = coalesce(runs.steps, 0)
 group by all
-order by runs.arm, runs.seed, evaluations.benchmark, evaluations.question
+order by runs.study, runs.arm, runs.seed, runs.run, evaluations.benchmark, evaluations.question

@@ -1,7 +1,8 @@
 -- purpose: What did each arm do in training: signal, flawed right answers, cost?
--- grain: an arm
+-- grain: an arm of a study
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column runs: runs of the arm, one a seed
 -- column steps: training steps, least over the runs [step]
@@ -31,6 +32,7 @@ answers as (
     group by run
 )
 select
+    runs.study,
     runs.arm,
     count(*) as runs,
     min(runs.steps) as steps,
@@ -47,5 +49,5 @@ from scope($study, $run) as runs
 left join by_run using (run)
 left join answers using (run)
 where runs.arm not in ('base', 'import')
-group by runs.arm
-order by runs.arm
+group by runs.study, runs.arm
+order by runs.study, runs.arm

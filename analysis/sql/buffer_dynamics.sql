@@ -2,6 +2,7 @@
 -- grain: a run and a training step
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column step: training step [step]
@@ -12,6 +13,7 @@
 -- column signal_share: groups with a non-zero advantage [share]
 -- column entropy: mean token entropy of the fresh rollouts [nat/token]
 select
+    runs.study,
     runs.arm,
     runs.seed,
     steps.step,
@@ -23,4 +25,4 @@ select
     steps.entropy
 from steps
 join scope($study, $run) as runs using (run)
-order by runs.arm, runs.seed, runs.run, steps.step
+order by runs.study, runs.arm, runs.seed, runs.run, steps.step

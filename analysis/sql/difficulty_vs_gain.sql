@@ -1,7 +1,8 @@
 -- purpose: How does the share right change from a visit to the next, by the bucket before it? Observed, not caused: questions are not assigned to buckets
--- grain: an arm, how the question was drawn, and the bucket it was in before this visit
+-- grain: an arm of a study, how the question was drawn, and the bucket it was in before this visit
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column experiential: drawn from the replay buffer (else an ordinary fresh visit)
 -- column bucket: experiential: bucket drawn from; fresh: right answers k at the visit before
@@ -11,6 +12,7 @@
 -- column next_visits: of these visits, those that a later visit of the question follows
 -- column change_next: success share at the next visit minus this one; retired ones have no next [share]
 select
+    runs.study,
     runs.arm,
     visits.experiential,
     coalesce(visits.bucket_drawn, visits.previous_successes) as bucket,
@@ -23,4 +25,4 @@ from visits
 join scope($study, $run) as runs using (run)
 where coalesce(visits.bucket_drawn, visits.previous_successes) between 1 and visits.size - 1
 group by all
-order by runs.arm, visits.experiential, bucket
+order by runs.study, runs.arm, visits.experiential, bucket

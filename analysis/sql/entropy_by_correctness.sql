@@ -1,8 +1,9 @@
 -- purpose: How well does a trajectory's entropy tell wrong answers from right ones, within one difficulty?
--- grain: an arm, a count k of K right answers in the group, and a window of steps
+-- grain: an arm of a study, a count k of K right answers in the group, and a window of steps
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param window integer = 50: steps a window
+-- column study: study
 -- column arm: arm
 -- column group_size: K
 -- column bucket: k, right answers in the group of K
@@ -22,6 +23,7 @@
 -- column auc_high: upper end of the same [share]
 with bins as (
     select
+        runs.study,
         runs.arm,
         trajectories.group_size,
         trajectories.group_successes as bucket,
@@ -47,11 +49,12 @@ ordered as (
         sum(wrongs) over cell as all_wrongs
     from bins
     window
-        cell as (partition by arm, group_size, bucket, window_start),
-        upwards as (partition by arm, group_size, bucket, window_start order by bin)
+        cell as (partition by study, arm, group_size, bucket, window_start),
+        upwards as (partition by study, arm, group_size, bucket, window_start order by bin)
 ),
 cells as (
     select
+        study,
         arm,
         group_size,
         bucket,
@@ -89,4 +92,4 @@ select
     case when auc is not null then greatest(auc - 1.96 * error, 0) end as auc_low,
     case when auc is not null then least(auc + 1.96 * error, 1) end as auc_high
 from judged
-order by arm, group_size, bucket, window_start
+order by study, arm, group_size, bucket, window_start

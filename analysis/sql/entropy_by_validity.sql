@@ -1,7 +1,8 @@
 -- purpose: Among right answers, are those with a valid chain more certain, within one difficulty?
--- grain: an arm, a count k of right answers in the group, and whether the chain is valid
+-- grain: an arm of a study, a count k of right answers in the group, and whether the chain is valid
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column bucket: k, right answers in the group of K
 -- column group_size: K
@@ -12,6 +13,7 @@
 -- column mean_nll: mean over them of the mean negative log-probability [nat/token]
 -- column mean_length: mean response length [token]
 select
+    runs.study,
     runs.arm,
     trajectories.group_successes as bucket,
     trajectories.group_size,
@@ -27,4 +29,4 @@ where trajectories.correct
     and not trajectories.replayed
     and trajectories.chain_valid is not null
 group by all
-order by runs.arm, bucket, trajectories.group_size, trajectories.chain_valid
+order by runs.study, runs.arm, bucket, trajectories.group_size, trajectories.chain_valid

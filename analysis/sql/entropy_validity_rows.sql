@@ -1,9 +1,10 @@
 -- purpose: The rows behind the AUROC of entropy and NLL: right fresh answers, valid chain or not
--- grain: a right fresh trajectory of a group with signal; at most about `most` an arm, chosen by the hash of their id
+-- grain: a right fresh trajectory of a group with signal; at most about `most` an arm of a study, chosen by the hash of their id
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param window integer = 10: steps a window
 -- param most integer = 24000: about how many rows an arm to keep
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column question: question id
@@ -17,6 +18,7 @@
 -- column one_in: one in so many rows of this arm was kept (1: all)
 with eligible as not materialized (
     select
+        runs.study,
         runs.arm,
         runs.seed,
         trajectories.trajectory,
@@ -38,12 +40,12 @@ with eligible as not materialized (
         and trajectories.nll is not null
 ),
 counted as (
-    select arm, greatest(1, ceil(count(*) / $most))::bigint as one_in
+    select study, arm, greatest(1, ceil(count(*) / $most))::bigint as one_in
     from eligible
-    group by arm
+    group by study, arm
 )
 select eligible.* exclude (trajectory), counted.one_in
 from eligible
-join counted using (arm)
+join counted using (study, arm)
 where counted.one_in = 1 or hash(eligible.trajectory) % counted.one_in = 0
-order by arm, eligible.seed, eligible.trajectory
+order by study, arm, eligible.seed, eligible.trajectory

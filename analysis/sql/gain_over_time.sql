@@ -2,6 +2,7 @@
 -- grain: a run and a measured training step
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column step: training step [step]
@@ -31,6 +32,7 @@ curve as (
     group by all
 )
 select
+    curve.study,
     curve.arm,
     curve.seed,
     curve.step,
@@ -45,4 +47,4 @@ left join curve as reference
     and reference.study = curve.study
     and reference.seed = curve.seed
     and reference.step = curve.step
-order by curve.arm, curve.seed, curve.run, curve.step
+order by curve.study, curve.arm, curve.seed, curve.run, curve.step

@@ -3,6 +3,7 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param benchmark text: validation, test_id or test_ood
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run; null for the base model
 -- column run: run id
@@ -11,6 +12,7 @@
 -- column samples: graded samples over all questions
 -- column accuracy: right samples [share]
 select
+    runs.study,
     runs.arm,
     runs.seed,
     run,
@@ -22,4 +24,4 @@ from evaluations
 join scope($study, $run) as runs using (run)
 where evaluations.benchmark = $benchmark
 group by all
-order by runs.arm, runs.seed, run, evaluations.step
+order by runs.study, runs.arm, runs.seed, run, evaluations.step

@@ -22,6 +22,12 @@ with origin as (
     select coalesce(source, trajectory) as id
     from trajectories
     where trajectory = $trajectory
+),
+-- One after the other each is a look-up; with `or` every row would be tried.
+family as (
+    select * from trajectories where trajectory in (from origin)
+    union all
+    select * from trajectories where source in (from origin) and trajectory not in (from origin)
 )
 select
     trajectory,
@@ -41,6 +47,5 @@ select
     advantage,
     ratio_mean,
     weight_mean
-from trajectories
-where trajectory in (from origin) or source in (from origin)
+from family
 order by run, step, "group", slot

@@ -1,9 +1,10 @@
 -- purpose: Do new marked right answers copy the first marked trajectory replayed for their question?
--- grain: an arm, and whether the answers were sampled after that replay; those before are the placebo
+-- grain: an arm of a study, and whether the answers were sampled after that replay; those before are the placebo
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
 -- param most integer = 200: most answers a row, chosen by the hash of their id
+-- column study: study
 -- column arm: arm
 -- column after: sampled after the replay; false: before it or at its step, the replayed one left out
 -- column pairs: marked right fresh answers, each compared with the marked trajectory replayed for its question
@@ -13,6 +14,7 @@
 -- column difference_error: its standard error, which takes pairs as independent [share]
 with marked_right as (
     select
+        runs.study,
         runs.arm,
         run,
         trajectories.step,
@@ -52,6 +54,7 @@ shuffled as (
 ),
 chosen as (
     select
+        shuffled.study,
         shuffled.arm,
         marked_right.step > shuffled.step as after,
         marked_right.trajectory,
@@ -61,7 +64,7 @@ chosen as (
     join shuffled using (run, question)
     where not marked_right.replayed and marked_right.trajectory is distinct from shuffled.source
     qualify row_number() over (
-        partition by shuffled.arm, after
+        partition by shuffled.study, shuffled.arm, after
         order by md5_number_lower(marked_right.trajectory), marked_right.trajectory
     ) <= $most
 ),
@@ -82,6 +85,7 @@ grams as (
 ),
 shared as (
     select
+        chosen.study,
         chosen.arm,
         chosen.after,
         len(list_intersect(answer.grams, replay.grams)) as common,
@@ -94,6 +98,7 @@ shared as (
     left join grams as other on other.trajectory = chosen.other
 )
 select
+    study,
     arm,
     after,
     count(*) as pairs,
@@ -103,4 +108,4 @@ select
     stddev_samp(overlap - shuffled_overlap) / sqrt(count(shuffled_overlap)) as difference_error
 from shared
 group by all
-order by arm, after
+order by study, arm, after

@@ -4,6 +4,7 @@
 -- param run text[] = null: runs; all if null
 -- param solved double = 1.0: a visit with at least this share right solves the question [share]
 -- param lost double = 0.5: a later visit with at most this share right has lost it [share]
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column run: run id
@@ -56,6 +57,7 @@ by_question as (
     group by run, question
 )
 select
+    runs.study,
     runs.arm,
     runs.seed,
     run,
@@ -73,4 +75,4 @@ select
 from by_question
 join scope($study, $run) as runs using (run)
 group by all
-order by runs.arm, runs.seed, run
+order by runs.study, runs.arm, runs.seed, run

@@ -1,9 +1,10 @@
 -- purpose: How does the share right change after a visit with a replay, against visits without one in the same run, bucket and window of steps? Observed, not caused
--- grain: an arm and the bucket before the visit
+-- grain: an arm of a study and the bucket before the visit
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param horizon integer = 3: later visits of the question that count
 -- param window integer = 20: steps a window in which visits are matched
+-- column study: study
 -- column arm: arm
 -- column bucket: experiential: bucket drawn from; fresh: right answers k at the visit before
 -- column replays: visits with a replayed trajectory that a later visit of the question follows
@@ -14,6 +15,7 @@
 -- column difference: change after them minus that of their matches, mean over the matched [share]
 with changes as (
     select
+        runs.study,
         runs.arm,
         run,
         coalesce(visits.bucket_drawn, visits.previous_successes) as bucket,
@@ -31,6 +33,7 @@ with changes as (
 ),
 cells as (
     select
+        study,
         arm,
         run,
         bucket,
@@ -44,6 +47,7 @@ cells as (
     group by all
 )
 select
+    study,
     arm,
     bucket,
     sum(replays)::bigint as replays,
@@ -55,4 +59,4 @@ select
         / nullif(matched, 0) as difference
 from cells
 group by all
-order by arm, bucket
+order by study, arm, bucket

@@ -1,7 +1,8 @@
 -- purpose: How often would another metric have replayed the same trajectory as mean entropy?
--- grain: an arm that replays trajectories
+-- grain: an arm of a study that replays trajectories
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column draws: visits of a question with more than one stored trajectory
 -- column candidates: stored trajectories of such a question, mean
@@ -32,6 +33,7 @@ with draws as (
     having count(*) > 1
 )
 select
+    runs.study,
     runs.arm,
     count(*) as draws,
     avg(draws.stored) as candidates,
@@ -45,5 +47,5 @@ select
     avg(draws.released_is_summed::int) as released_is_summed
 from draws
 join scope($study, $run) as runs using (run)
-group by runs.arm
-order by runs.arm
+group by runs.study, runs.arm
+order by runs.study, runs.arm

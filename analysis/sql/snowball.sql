@@ -3,6 +3,7 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param window integer = 10: steps a window
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column window_start: first step of the window: 1, 11, 21, ... [step]
@@ -12,6 +13,7 @@
 -- column replayed: replayed trajectories whose chain could be checked
 -- column replayed_flawed_share: of those, chain not valid; null if there is none [share]
 select
+    runs.study,
     runs.arm,
     runs.seed,
     (visits.step - 1) // $window * $window + 1 as window_start,
@@ -23,6 +25,6 @@ select
         as replayed_flawed_share
 from visits
 join scope($study, $run) as runs using (run)
-group by runs.arm, runs.seed, runs.run, window_start
+group by runs.study, runs.arm, runs.seed, runs.run, window_start
 having right_fresh > 0 or replayed > 0
-order by runs.arm, runs.seed, runs.run, window_start
+order by runs.study, runs.arm, runs.seed, runs.run, window_start

@@ -5,6 +5,7 @@
 -- param marker text = flawed: flawed, shortcut, code or repetition
 -- param lag integer = 1: visits of the question between a replay and the answers it may have changed
 -- param most integer = 5: this dose and all above are taken together
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column run: run id
@@ -18,6 +19,7 @@
 -- column change: mean over these of the marked share minus the question's own at dose 0 [share]
 with marked_visits as (
     select
+        runs.study,
         runs.arm,
         runs.seed,
         run,
@@ -59,6 +61,7 @@ before as (
     group by all
 )
 select
+    dosed.study,
     dosed.arm,
     dosed.seed,
     dosed.run,
@@ -73,5 +76,5 @@ select
         as change
 from dosed
 left join before using (run, question)
-group by dosed.arm, dosed.seed, dosed.run, dosed.dose
-order by dosed.arm, dosed.seed, dosed.run, dosed.dose
+group by dosed.study, dosed.arm, dosed.seed, dosed.run, dosed.dose
+order by dosed.study, dosed.arm, dosed.seed, dosed.run, dosed.dose

@@ -1,9 +1,10 @@
 -- purpose: Do a question's new right answers turn marked after its first replay is marked, against first replays unmarked? Rows at or before visit 0 are the placebo: sampled before the replay
--- grain: an arm, the bucket at the first replay, and a visit counted from it
+-- grain: an arm of a study, the bucket at the first replay, and a visit counted from it
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
 -- param reach integer = 3: visits before and after the first replay
+-- column study: study
 -- column arm: arm
 -- column bucket: bucket that the question was drawn from at its first replay; null if none
 -- column relative: visit of the question, 0 at its first replay
@@ -17,6 +18,7 @@
 -- column effect: gap minus the gap at visit 0: difference in differences [share]
 with marked_visits as (
     select
+        runs.study,
         runs.arm,
         run,
         visits.question,
@@ -50,7 +52,7 @@ first_replays as (
     qualify visit = min(visit) over (partition by run, question)
 ),
 events as (
-    select arm, run, question, visit, step, "group", bucket_drawn as bucket,
+    select study, arm, run, question, visit, step, "group", bucket_drawn as bucket,
         replayed_marked > 0 as treated
     from first_replays
     where replayed_marked > 0 or replayed_known = replayed
@@ -77,6 +79,7 @@ left_out as (
 ),
 counted as (
     select
+        events.study,
         events.arm,
         events.bucket,
         visits.visit - events.visit as relative,
@@ -108,6 +111,7 @@ shares as (
     from counted
 )
 select
+    study,
     arm,
     bucket,
     relative,
@@ -118,6 +122,6 @@ select
     coalesce(control_right, 0)::bigint as control_right,
     control_share,
     gap,
-    gap - max(gap) filter (where relative = 0) over (partition by arm, bucket) as effect
+    gap - max(gap) filter (where relative = 0) over (partition by study, arm, bucket) as effect
 from shares
-order by arm, bucket, relative
+order by study, arm, bucket, relative

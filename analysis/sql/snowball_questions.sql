@@ -3,6 +3,7 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param window integer = 10: steps a window
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column window_start: first step of the window: 1, 11, 21, ... [step]
@@ -10,6 +11,7 @@
 -- column right_fresh: right fresh answers whose chain could be checked
 -- column flawed: of those, chain not valid
 select
+    runs.study,
     runs.arm,
     runs.seed,
     (visits.step - 1) // $window * $window + 1 as window_start,
@@ -19,5 +21,5 @@ select
 from visits
 join scope($study, $run) as runs using (run)
 where visits.checked > 0
-group by runs.arm, runs.seed, runs.run, window_start, visits.question
-order by runs.arm, runs.seed, runs.run, window_start, visits.question
+group by runs.study, runs.arm, runs.seed, runs.run, window_start, visits.question
+order by runs.study, runs.arm, runs.seed, runs.run, window_start, visits.question

@@ -1,7 +1,8 @@
 -- purpose: How far has the policy moved from the one that sampled replayed experience, by its age?
--- grain: an arm and an age of replayed trajectories, in bands that double: 1, 2-3, 4-7, ...
+-- grain: an arm of a study and an age of replayed trajectories, in bands that double: 1, 2-3, 4-7, ...
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column age_from: least age in the band: steps since the trajectory was sampled, in the same run [step]
 -- column age_to: greatest age in the band [step]
@@ -19,6 +20,7 @@
 -- column clipped_share: tokens whose gradient the clip removed, mean over trajectories [share]
 with aged as (
     select
+        runs.study,
         runs.arm,
         trajectories.*,
         trajectories.step - trajectories.birth_step as age,
@@ -29,6 +31,7 @@ with aged as (
     where trajectories.replayed and starts_with(trajectories.source, trajectories.run || ':')
 )
 select
+    study,
     arm,
     age_from,
     greatest(2 * age_from - 1, 0) as age_to,
@@ -45,5 +48,5 @@ select
     avg(weight_ess) as weight_ess,
     avg(clipped_share) as clipped_share
 from aged
-group by arm, age_from
-order by arm, age_from
+group by study, arm, age_from
+order by study, arm, age_from

@@ -2,6 +2,7 @@
 -- grain: a run, the base models included
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column run: run id
 -- column arm: arm; `base` for the untrained model
 -- column seed: seed of the run; null for the base model
@@ -22,6 +23,7 @@
 -- column hardware: processor, threads, device
 -- column versions: Python and library versions as JSON
 select
+    study,
     run,
     arm,
     seed,

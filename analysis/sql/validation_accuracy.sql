@@ -2,6 +2,7 @@
 -- grain: a run, a measured training step and a validation question
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
+-- column study: study
 -- column arm: arm
 -- column seed: seed of the run
 -- column step: training step [step]
@@ -9,6 +10,7 @@
 -- column samples: graded samples
 -- column correct: right samples
 select
+    runs.study,
     runs.arm,
     runs.seed,
     evaluations.step,
@@ -18,5 +20,5 @@ select
 from evaluations
 join scope($study, $run) as runs using (run)
 where evaluations.benchmark = 'validation'
-group by runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question
-order by runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question
+group by runs.study, runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question
+order by runs.study, runs.arm, runs.seed, runs.run, evaluations.step, evaluations.question

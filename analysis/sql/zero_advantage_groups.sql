@@ -1,8 +1,9 @@
 -- purpose: How many groups teach nothing, for every trajectory trained on has advantage zero?
--- grain: an arm, a window of steps, how the question was drawn, and the bucket it was in before
+-- grain: an arm of a study, a window of steps, how the question was drawn, and the bucket it was in before
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param window integer = 50: steps a window
+-- column study: study
 -- column arm: arm
 -- column window_start: first step of the window: 1, 51, 101, ... [step]
 -- column experiential: drawn from the replay buffer
@@ -19,6 +20,7 @@ with signals as (
     group by all
 )
 select
+    runs.study,
     runs.arm,
     (visits.step - 1) // $window * $window + 1 as window_start,
     visits.experiential,
@@ -33,4 +35,4 @@ join signals using (run, step, "group")
 join scope($study, $run) as runs using (run)
 where signals.signal is not null
 group by all
-order by runs.arm, window_start, visits.experiential, bucket
+order by runs.study, runs.arm, window_start, visits.experiential, bucket
