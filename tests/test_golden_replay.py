@@ -306,23 +306,25 @@ def test_replay_value(
 # By hand: what the golden lake has no case of
 
 
-def test_code_that_was_replayed_by_hand() -> None:
-    """One question: fresh code at step 1 of two right; replayed at 2 and 4; fresh at 2 .. 5."""
+@pytest.mark.parametrize("marker", ["code", "repetition"])
+def test_a_marked_trajectory_that_was_replayed_by_hand(marker: str) -> None:
+    """Of two fresh right ones at step 1 one is marked; replayed at 2 and 4; fresh: 2 .. 5."""
+    mark = {marker: True}
     rows = [
-        made(1, 0, code=True, response="print(12345678)"),
+        made(1, 0, **mark, response="print(12345678)"),
         made(1, 1),
-        replay_of("r:1:0:0", 2, code=True, response="print(12345678)"),
+        replay_of("r:1:0:0", 2, **mark, response="print(12345678)"),
         made(2, 1),
-        made(3, 0, code=True, response="print(1234567)"),  # shares print(1234567
-        made(3, 1, correct=False, code=True),
-        replay_of("r:1:0:0", 4, code=True, response="print(12345678)"),
-        made(4, 1, code=True, response="print(0)"),
+        made(3, 0, **mark, response="print(1234567)"),  # shares print(1234567
+        made(3, 1, correct=False, **mark),
+        replay_of("r:1:0:0", 4, **mark, response="print(12345678)"),
+        made(4, 1, **mark, response="print(0)"),
         made(5, 0),
     ]
     with made_catalog(runs=[RUN], trajectories=rows) as connection:
-        doses = answer(connection, "snowball_dose_response", marker="code")
-        events = answer(connection, "snowball_event_study", marker="code")
-        copies = answer(connection, "marker_inheritance", marker="code")
+        doses = answer(connection, "snowball_dose_response", marker=marker)
+        events = answer(connection, "snowball_event_study", marker=marker)
+        copies = answer(connection, "marker_inheritance", marker=marker)
         flawed = answer(connection, "snowball_dose_response")
         assert answer(connection, "snowball_event_study").is_empty()  # not known whether flawed
     assert doses["dose"].to_list() == [0, 1, 2]
@@ -351,6 +353,19 @@ def test_a_replay_from_another_run_leaves_nothing_out() -> None:
         events = answer(connection, "snowball_event_study", marker="code")
     assert events["treated_right"].to_list() == [1, 1]
     assert events["treated_share"].to_list() == [1.0, 0.0]
+
+
+def test_an_effect_is_against_the_gap_of_its_own_study() -> None:
+    """At visit 0 the gap is 1 in study `s` and 0 in study `t`, at visit 1 it is 0 in both."""
+    rows = []
+    for run, gap in (("r", True), ("t", False)):
+        for group, treated in enumerate([True, False]):
+            where = {"run": run, "group": group, "question": f"q{group}"}
+            rows.append(replay_of("elsewhere", 2, code=treated, **where))
+            rows += [made(2, 1, code=gap and treated, **where), made(3, **where)]
+    with made_catalog(runs=[RUN, RUN | {"run": "t", "study": "t"}], trajectories=rows) as found:
+        events = answer(found, "snowball_event_study", marker="code")
+    assert events["effect"].to_list() == [0, -1, 0, 0]
 
 
 def test_what_the_first_replay_was_if_one_of_two_is_not_known() -> None:

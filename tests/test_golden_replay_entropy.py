@@ -105,12 +105,13 @@ def test_entropy_by_correctness(
 
 
 def test_the_auc_by_hand() -> None:
-    """Wrong 0.5 and 0.2, right 0.2 (a tie) and 0.1: 3.5 of 4 pairs; the last one is not graded."""
+    """Wrong 0.5 and 0.2, right 0.2 (a tie) and 0.1: 3.5 of 4 pairs; the others are not graded."""
     entropy = [(0.5, False), (0.2004, False), (0.2, True), (0.1, True), (0.9, None)]
     rows = [
         made(1, slot, mean_entropy=value, correct=correct, group_size=4, group_successes=2)
         for slot, (value, correct) in enumerate(entropy)
     ]
+    rows.append(made(2, mean_entropy=0.9, correct=None, group_size=0, group_successes=0))
     with made_catalog(runs=[RUN], trajectories=rows) as connection:
         (row,) = answer(connection, "entropy_by_correctness").to_dicts()
     assert row["auc"] == 3.5 / 4

@@ -228,6 +228,21 @@ def test_difficulty_vs_gain(golden: duckdb.DuckDBPyConnection, history: list[His
     assert any(row["next_visits"] < row["groups"] for row in expected)
 
 
+def test_visits_without_a_graded_answer_have_no_change() -> None:
+    """The second of three is not graded: nothing to change to, and nothing to change from."""
+    answers = [(True, False), (None, None), (True, True)]
+    group = {"experiential": True, "bucket_drawn": 1, "group_successes": 1, "group_size": 2}
+    rows = [
+        made(step, slot, correct=correct, **group)
+        for step, visit in enumerate(answers, start=1)
+        for slot, correct in enumerate(visit)
+    ]
+    with made_catalog(runs=[RUN], trajectories=rows) as connection:
+        (row,) = answer(connection, "difficulty_vs_gain").to_dicts()
+    assert (row["groups"], row["success_share"], row["signal_share"]) == (3, 0.75, 1.0)
+    assert (row["next_visits"], row["change_next"]) == (0, None)
+
+
 # selection_audit
 
 

@@ -81,13 +81,14 @@ def two_studies(
 
 @pytest.mark.parametrize("name", BY_STUDY)
 def test_arms_of_one_name_in_two_studies_are_kept_apart(
-    two_studies: duckdb.DuckDBPyConnection, name: str
+    golden: duckdb.DuckDBPyConnection, two_studies: duckdb.DuckDBPyConnection, name: str
 ) -> None:
-    """All studies together have the rows that each has alone."""
+    """All studies together have the rows that each has alone, whatever others the catalog has."""
     chosen = {key: CHOSEN[key] for key in CHOSEN.keys() & named_queries()[name].parameters.keys()}
     given = needed(name) | chosen
     alone = [answer(two_studies, name, study=study, **given) for study in STUDIES]
     assert alone[0].height and alone[1].height + alone[2].height
+    assert_frame_equal(alone[1], answer(golden, name, study="golden", **given))
     together = answer(two_studies, name, **given)
     assert together.columns[0] == "study"
     assert_frame_equal(together, pl.concat(alone))

@@ -93,6 +93,8 @@ def test_report_holds_what_was_run_and_found(demo: DemoResults, page: str) -> No
     for claim in load_ledger().claims:
         assert claim.statement in text
     assert text.count("not testable here") >= 3  # C8, C9, C23 lack an arm
+    headers = re.findall(r"<th[^>]*>([^<]*)</th>", text)
+    assert headers.count("change next") == 1 and "study" not in headers  # there is one study
 
 
 def test_report_escapes_what_it_shows(demo: DemoResults, tmp_path: Path) -> None:
