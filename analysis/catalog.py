@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import duckdb
 
-from analysis.errors import UserError
+from analysis.errors import UserError, reason
 
 MEMORY = "4GiB"
 MOST_SPILL = "20GiB"
@@ -46,7 +46,7 @@ def open_catalog(path: Path, seconds: float = TIME_LIMIT) -> duckdb.DuckDBPyConn
         return duckdb.connect(path, read_only=True, config=limits)
     except duckdb.Error as error:
         raise UserError(
-            f"{path}: cannot open the catalog: {str(error).splitlines()[0]}. "
+            f"{path}: cannot open the catalog: {reason(error)}. "
             f"Build it again with `exgrpo catalog`."
         ) from error
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from analysis.catalog import MEMORY, THREADS
 from analysis.compaction import MANY_ROWS_A_KEY
-from analysis.errors import UserError
+from analysis.errors import UserError, reason
 from analysis.lake import Entry, check_files, check_there
 from analysis.sql_types import SQL_TYPE, declared, literal, quoted
 from analysis.storage import Lake, locate, register
@@ -80,7 +80,7 @@ def build(
         aside.replace(path)
     except (duckdb.Error, OSError) as error:
         raise UserError(
-            f"{path}: cannot build the catalog: {str(error).splitlines()[0]}. The old one is "
+            f"{path}: cannot build the catalog: {reason(error)}. The old one is "
             f"untouched. Check the disk space and the files under {lake}, run again."
         ) from error
     finally:
@@ -128,22 +128,30 @@ def _update(path: Path, old: Path, taken: list[Entry], lake: Lake, info: pl.Data
     if not old.is_file():
         return False
     shutil.copyfile(old, path)
+    before = _held(path, lake)
+    if before is None:
+        return False
+    held = dict(before.select("entry", "fingerprint").iter_rows())
+    new = [entry for entry in taken if held.get(entry.entry) != _fingerprint(entry)]
+    kept = {entry.entry for entry in taken} - {entry.entry for entry in new}
+    gone = before.filter(~pl.col("entry").is_in(kept))
+    if 2 * gone["rows"].sum() > before["rows"].sum():
+        return False  # a copy would be mostly holes
+    check_files(new, lake)
+    with _writing(path, lake) as connection:
+        _write(connection, gone["entry"].to_list(), new, taken, lake, info)
+    return True
+
+
+def _held(path: Path, lake: Lake) -> pl.DataFrame | None:
+    """What a catalog says that it holds; None if it is none, or of another version."""
     try:
         with _writing(path, lake) as connection:
             if _schema(connection) != _declared_schema():
-                return False  # another version of the workbench built it
-            before = connection.sql(f"FROM {INFO.name} WHERE fingerprint IS NOT NULL").pl()
-            held = dict(before.select("entry", "fingerprint").iter_rows())
-            new = [entry for entry in taken if held.get(entry.entry) != _fingerprint(entry)]
-            kept = {entry.entry for entry in taken} - {entry.entry for entry in new}
-            gone = before.filter(~pl.col("entry").is_in(kept))
-            if 2 * gone["rows"].sum() > before["rows"].sum():
-                return False  # a copy would be mostly holes
-            check_files(new, lake)
-            _write(connection, gone["entry"].to_list(), new, taken, lake, info)
+                return None
+            return connection.sql(f"FROM {INFO.name} WHERE fingerprint IS NOT NULL").pl()
     except duckdb.Error:
-        return False  # no catalog at all
-    return True
+        return None
 
 
 def _build_anew(path: Path, taken: list[Entry], lake: Lake, info: pl.DataFrame) -> None:

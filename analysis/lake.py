@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.errors import UserError
+from analysis.errors import UserError, reason
 from analysis.storage import Lake, contents, entry_paths, locate, sizes
 from exgrpo.tables import Table
 from exgrpo.tables.manifest import file_hash
@@ -154,5 +154,4 @@ def footer(path: Path, remedy: str) -> pq.FileMetaData:
         with path.open("rb") as file:
             return pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: no readable Parquet file: {reason}. {remedy}") from error
+        raise UserError(f"{path}: no readable Parquet file: {reason(error)}. {remedy}") from error

@@ -86,11 +86,13 @@ def contents(lake: Lake, paths: list[str]) -> list[bytes]:
     """What these small files hold; from S3 they are read side by side. Raises UserError."""
     if isinstance(lake, Path):
         return [(lake / path).read_bytes() for path in paths]
+    from botocore.exceptions import BotoCoreError
+
     names = [locate(lake, path) for path in paths]
     try:
         with ThreadPoolExecutor(READERS) as pool:
             return list(pool.map(lake.files.cat_file, names))
-    except OSError as error:
+    except (OSError, BotoCoreError) as error:
         raise UserError(f"{lake}: cannot read its entries: {error}. Run again.") from error
 
 

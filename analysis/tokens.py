@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from analysis.catalog import THREADS
-from analysis.errors import UserError
+from analysis.errors import UserError, reason
 from analysis.lake import Entry, check_there, read_entries, read_entry
 from analysis.storage import Lake, locate, register
 from exgrpo.tables import TOKENS, VOCABULARY
@@ -65,8 +65,9 @@ def read_tokens(lake: Lake, run: str, trajectory: str) -> pl.DataFrame:
             tokens = connection.sql(_TOKENS, params=values).pl()
             words = _words(connection, lake, entry, tokens["token_id"])
     except duckdb.Error as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{file}: cannot read the tokens of {trajectory}: {reason}") from error
+        raise UserError(
+            f"{file}: cannot read the tokens of {trajectory}: {reason(error)}"
+        ) from error
     return tokens.join(words, on="token_id", how="left", maintain_order="left").select(list(SCHEMA))
 
 
@@ -96,10 +97,16 @@ def _words(
     connection: duckdb.DuckDBPyConnection, lake: Lake, entry: Entry, ids: pl.Series
 ) -> pl.DataFrame:
     """The texts of these tokens, from the first entry that knows the run's tokenizer."""
-    tokenizer = entry.run["tokenizer"] if entry.run else None
-    for each in [entry] if VOCABULARY.name in entry.tables else read_entries(lake):
-        if VOCABULARY.name in each.tables and each.run and each.run["tokenizer"] == tokenizer:
+    tokenizer = _tokenizer(entry)
+    known = [entry] if VOCABULARY.name in entry.tables else read_entries(lake) if tokenizer else []
+    for each in known:
+        if VOCABULARY.name in each.tables and _tokenizer(each) == tokenizer:
             file = escape(locate(lake, each.tables[VOCABULARY.name].path))
             values = {"file": file, "tokenizer": tokenizer, "ids": ids.unique().to_list()}
             return connection.sql(_WORDS, params=values).pl()
     return pl.DataFrame(schema={"token_id": pl.Int64, "text": pl.String})
+
+
+def _tokenizer(entry: Entry) -> str | None:
+    """The hash of the run's tokenizer; an import names none."""
+    return entry.run.get("tokenizer") if entry.run else None

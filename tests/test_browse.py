@@ -11,8 +11,10 @@ import pytest
 from lake_fixture import HOSTILE, STUDY, DemoResults
 
 from analysis import browse, paging
+from analysis.compaction import compact
 from analysis.errors import UserError
 from analysis.tokens import read_tokens
+from exgrpo.records import Recorder
 from exgrpo.tables import TABLES
 
 Rows = list[dict[str, Any]]
@@ -192,3 +194,15 @@ def test_a_torn_token_file_is_named(demo: DemoResults, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="torn or changed") as error:
         read_tokens(tmp_path / "lake", run, f"{run}:1:0:0")
     assert str(path) in str(error.value)
+
+
+def test_tokens_of_a_run_that_names_no_tokenizer_have_no_text(tmp_path: Path) -> None:
+    row = {"run": "import-x", "step": 3, "group": 0, "slot": 0, "trajectory": "import-x:3:0:0"}
+    recorder = Recorder(tmp_path / "log")
+    recorder.add("tokens", [row | {"token_ids": [5, 6], "entropies": [0.25, 0.5]}])
+    recorder.flush(3, 3)
+    parts = list((tmp_path / "log" / "tokens").glob("*.parquet"))
+    run = {"run": "import-x", "study": "imports", "arm": "x", "status": "imported"}
+    compact("import-x", "imports", run, {"tokens": parts}, tmp_path / "lake")
+    tokens = read_tokens(tmp_path / "lake", "import-x", "import-x:3:0:0")
+    assert tokens.select("token_id", "text", "entropy").rows() == [(5, None, 0.25), (6, None, 0.5)]

@@ -59,7 +59,7 @@ def test_the_polars_code_of_the_docs_runs(
     source = code("python").replace("results/lake", f"{demo.results.name}/lake")
     exec(source, names := {})
     assert "run" in capsys.readouterr().out
-    frame = names["steps"].collect()
+    frame = names["late"].collect()
     expected = [row for row in demo.rows["trajectories"] if row["step"] >= 4]
     assert frame.height == len(expected) > 0
     assert sum(row["correct"] or 0 for row in expected) == frame["correct"].sum()
