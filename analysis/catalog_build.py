@@ -28,13 +28,8 @@ from exgrpo.tables.schema import INT, TEXT, Column, Table
 SHARED = {"questions": ("question", "split"), "vocabulary": ("tokenizer", "token_id")}
 MATERIALISED = [table for table in TABLES.values() if table is not TOKENS]
 
-# Which runs a named query is about: those of a study, of a list, or (null) all.
-SCOPE = """
-    CREATE OR REPLACE MACRO scope(of_study, of_runs) AS TABLE
-    SELECT * FROM runs
-    WHERE (of_study IS NULL OR study = of_study)
-        AND (of_runs IS NULL OR list_contains(of_runs, run))
-"""
+# Table macros and others, that named queries use beside the tables.
+MACROS = (Path(__file__).parent / "macros.sql").read_text()
 
 INFO = Table(
     "catalog_info",
@@ -199,7 +194,7 @@ def _write(
         connection.execute(f"DELETE FROM {table.name}")
         connection.register("frame", frame)
         connection.execute(f"INSERT INTO {table.name} FROM frame")
-    connection.execute(SCOPE)
+    connection.execute(MACROS)
 
 
 def _insert(

@@ -159,11 +159,15 @@ def _write(
 
 def _rows_of(table: Table, parts: list[Path]) -> str:
     """SQL for the rows of the parts; a column that no part has is null, names are no patterns."""
-    there = {name for part in parts for name in pl.read_parquet_schema(part)}
+    there = {name for part in parts for name in _columns(part)}
     missing = [f"NULL AS {quoted([name])}" for name in table.names if name not in there]
     files = _list(escape(str(part)) for part in parts)
     options = "union_by_name = true, filename = true, file_row_number = true"
     return f"SELECT {', '.join(['*', *missing])} FROM read_parquet({files}, {options})"
+
+
+def _columns(part: Path) -> pl.Schema:
+    return pl.scan_parquet(part, glob=False, hive_partitioning=False).collect_schema()
 
 
 def _list(texts: Iterable[str]) -> str:
@@ -198,7 +202,7 @@ def _check_part(path: Path, table: Table) -> int:
     """The part's number of rows; UserError when its columns are not the declared ones."""
     remedy = "Write it again with this version: remove its log folder and run the stage again."
     rows, schema = footer(path, remedy).num_rows, table.polars_schema
-    for name, type_ in pl.read_parquet_schema(path).items():
+    for name, type_ in _columns(path).items():
         if name not in schema:
             raise UserError(
                 f"{path}: table {table.name} has no column {name!r} "

@@ -18,13 +18,20 @@ ROW_FUNCTIONS = frozenset(
     [
         *("duckdb_columns", "duckdb_functions", "duckdb_schemas", "duckdb_tables"),
         *("duckdb_types", "duckdb_views", "generate_series", "json_each", "json_tree"),
-        *("range", "scope", "unnest"),
+        *("marked_visits", "range", "scope", "unnest"),
     ]
 )
-# Functions of a value that tell settings, read SQL from a text, write, or only wait.
+# Functions of a value that tell settings, write, or only wait, and those that end the whole process
+# when the SQL, or the type, that they read from a text is nested too deeply.
 REFUSED = frozenset(
-    ["current_setting", "getenv", "json_serialize_plan", "pg_sleep", "sleep_ms", "write_log"]
+    [
+        *("current_setting", "from_json", "from_json_strict", "getenv", "json_deserialize_sql"),
+        *("json_serialize_plan", "json_serialize_sql", "json_transform", "json_transform_strict"),
+        *("pg_sleep", "sleep_ms", "write_log"),
+    ]
 )
+LONGEST = 100_000  # characters; DuckDB's parser ends the process at some millions
+MOST_WITH = 6  # a mistake inside twelve nested WITH takes its parser more than 5 GB
 
 _SYSTEM = re.compile(r"(duckdb|pg|pragma|sqlite)_\w+")
 _TREE = "SELECT json_serialize_sql($statement::VARCHAR)"
@@ -36,6 +43,7 @@ def one_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
 
     Raises duckdb.Error when `sql` is no SQL.
     """
+    _check_text(sql)
     statements = cursor.extract_statements(sql)
     if len(statements) != 1:
         raise UserError(
@@ -49,20 +57,52 @@ def one_select(cursor: duckdb.DuckDBPyConnection, sql: str) -> str:
             + (hint if kind == duckdb.StatementType.MULTI else "")
             + "See `exgrpo sql` and `\\d` for its tables."
         )
-    nodes = _nodes(cursor, statement)
+    tree = nodes(cursor, statement)
     tables = {name for (name,) in cursor.sql(_TABLES).fetchall()}
     homes = _homes(cursor)
-    for node in nodes:
+    for node in tree:
         if node.get("type") == "TABLE_FUNCTION":
             _check_row_function(_path(node["function"])[-1])
         elif node.get("type") == "BASE_TABLE":
             _check_table(_path(node), tables, homes)
+        elif node.get("type") == "SHOW_REF" and node["show_type"] == "SHOW":
+            _check_shown(_path(node)[-1], tables)
         elif node.get("class") == "FUNCTION" and _path(node)[-1].lower() in REFUSED:
             raise UserError(f"the function {_path(node)[-1]!r} is refused in typed SQL.")
     return statement
 
 
-def _nodes(cursor: duckdb.DuckDBPyConnection, statement: str) -> list[dict[str, Any]]:
+def _check_text(sql: str) -> None:
+    """Refuse what DuckDB's parser cannot take: no Unicode, too long, or WITH in WITH in WITH."""
+    if len(sql) > LONGEST:
+        raise UserError(
+            f"the query has {len(sql):,} characters; at most {LONGEST:,} are read. Ask less at "
+            f"once."
+        )
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"the query is no UTF-8 at character {error.start + 1}. Send it as UTF-8."
+        ) from None
+    if (found := _count_with(sql)) > MOST_WITH:
+        raise UserError(
+            f"the query says WITH {found} times; at most {MOST_WITH} are read. List all after one: "
+            f"`WITH a AS (...), b AS (...)`."
+        )
+
+
+def _count_with(sql: str) -> int:
+    """How often the keyword is there; in a text or a comment it does not count."""
+    source = sql.encode()
+    return sum(
+        source[start : start + 4].lower() == b"with"
+        for start, kind in duckdb.tokenize(sql)
+        if kind == duckdb.token_type.keyword
+    )
+
+
+def nodes(cursor: duckdb.DuckDBPyConnection, statement: str) -> list[dict[str, Any]]:
     """Every node of the syntax tree, however deep. Raises UserError when there is no tree."""
     (row,) = cursor.sql(_TREE, params={"statement": statement}).fetchall()
     nodes: list[dict[str, Any]] = []
@@ -106,12 +146,19 @@ def _check_table(path: list[str], tables: set[str], homes: list[list[str]]) -> N
     DuckDB takes a name with a dot, `'x.csv'` and `x.csv` alike, for a file.
     """
     *home, name = (part.lower() for part in path)
-    if home == ["information_schema"] or (name in tables and home in homes):
+    plain = re.fullmatch(r"\w+", name)
+    if (home == ["information_schema"] and plain) or (name in tables and home in homes):
         return
-    if home or not re.fullmatch(r"\w+", name):
+    if home or not plain:
         raise UserError(
             f"{'.'.join(path)!r} is no table of the catalog: files are refused. See `exgrpo sql` "
             f"and `\\d` for its tables."
         )
     if _SYSTEM.fullmatch(name) and name not in ROW_FUNCTIONS:
         raise UserError(f"the system table {name!r} is refused: it tells about the machine.")
+
+
+def _check_shown(name: str, tables: set[str]) -> None:
+    """`SHOW x` tells a setting where x is no table."""
+    if name.lower() not in tables:
+        raise UserError(f"{name!r} is no table of the catalog: SHOW of settings is refused.")

@@ -4,9 +4,11 @@
     -- grain: a run at one evaluated step
     -- param study text = null: the study; all if null
     -- param benchmark text: validation, test_id or test_ood
+    -- param window integer >= 1 = 10: steps a window
     -- column accuracy: right samples [share]
 
-A parameter without `= default` is required. Columns are in the order of the SELECT.
+A parameter without `= default` is required; `>= 1` is its least value. Columns are in the order
+of the SELECT.
 """
 
 import math
@@ -19,7 +21,7 @@ from typing import Any
 from analysis.errors import UserError
 
 _LINE = re.compile(r"-- (\w+)(?: ([^:]+))?: (.+)")
-_PARAMETER = re.compile(r"(\w+) (\S+)(?: = (.+))?")
+_PARAMETER = re.compile(r"(\w+) (\S+)(?: >= (\d+))?(?: = (.+))?")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Parameter:
     default: Any
     required: bool
     meaning: str
+    least: int | None = None
 
     @property
     def shown_default(self) -> str:
@@ -43,7 +46,12 @@ class Parameter:
 
     def read(self, value: Any) -> Any:
         """The value in the declared type, also from text. None stays None. Raises ValueError."""
-        return None if value is None else TYPES[self.type](value)
+        if value is None:
+            return None
+        value = TYPES[self.type](value)
+        if self.least is not None and value < self.least:
+            raise ValueError(f"expected at least {self.least}")
+        return value
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ def read_query(path: Path) -> NamedQuery:
 def _parameter(path: Path, declared: str, meaning: str) -> Parameter:
     """The parameter that a header declares as `window integer = 10`."""
     match = _PARAMETER.fullmatch(declared)
-    name, type_, default = match.groups() if match else (declared, "", None)
+    name, type_, least, default = match.groups() if match else (declared, "", None, None)
     if type_ not in TYPES:
         raise UserError(
             f"{path}: parameter {declared!r}: write `name type` or `name type = default`; types "
@@ -112,7 +120,8 @@ def _parameter(path: Path, declared: str, meaning: str) -> Parameter:
         value = None if default in (None, "null") else TYPES[type_](default)
     except ValueError as error:
         raise UserError(f"{path}: parameter {name!r}: default {default!r}: {error}") from error
-    return Parameter(name, type_, value, default is None, meaning)
+    bound = int(least) if least else None
+    return Parameter(name, type_, value, default is None, meaning, bound)
 
 
 def _text(value: Any) -> str:

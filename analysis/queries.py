@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+from polars import selectors
 
 from analysis.errors import UserError
 from analysis.gate import one_select
@@ -20,7 +22,13 @@ from analysis.named import NamedQuery, read_query
 
 FOLDER = Path(__file__).parent / "sql"
 VECTOR = 2048  # rows that DuckDB makes at a time
+MOST_KNOWN = 50  # names that one message lists
 MOST_BYTES = 64 * 2**20  # of one answer to typed SQL
+
+# Arrow types that neither polars nor CSV and JSON have; `(?!:)`: not the name of a part.
+_NOT_SHOWN = re.compile(
+    r"\b(\w+_interval|(large_|fixed_size_)?binary(_view)?)\b(?!:)|_union<|map<(list|struct|map)"
+)
 
 
 @dataclass(frozen=True)
@@ -54,12 +62,13 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, limit: int = 1000) -> A
             rows, cut = _first_rows(cursor.sql(statement), limit + 1)
         except (duckdb.Error, OSError) as error:  # OSError: DuckDB's, after the first rows
             raise UserError(explain(_located(cursor, statement, error))) from error
-        except pl.exceptions.ComputeError as error:
+        except (pl.exceptions.ComputeError, pa.ArrowException) as error:
             raise UserError(
                 f"the answer has a column that cannot be shown: {error}. "
                 f"Cast it, for example `CAST(x AS VARCHAR)`."
             ) from error
     frame = _plain_integers(rows.head(limit))
+    _check_dates(frame)
     return Answer(frame, cut or rows.height > limit, time.perf_counter() - start)
 
 
@@ -105,10 +114,14 @@ def ask_named(
     parameters: Mapping[str, Any],
     limit: int = 1000,
 ) -> Answer:
-    """The first rows of the named query, within the limits of `ask`. Raises as `answer` does."""
+    """The first rows of the named query, within the limits of `ask`.
+
+    Raises as `answer` does, and on a study or run that the catalog does not hold.
+    """
     query, bound = _bound(name, parameters)
     start = time.perf_counter()
     with connection.cursor() as cursor:
+        _check_scope(cursor, bound)
         try:
             rows, cut = _first_rows(cursor.sql(query.sql, params=bound), limit + 1)
         except (duckdb.Error, OSError) as error:
@@ -146,12 +159,24 @@ def _bound(name: str, given: Mapping[str, Any]) -> tuple[NamedQuery, dict[str, A
     return query, bound
 
 
+def _check_scope(cursor: duckdb.DuckDBPyConnection, bound: Mapping[str, Any]) -> None:
+    """Raise UserError when no run of the catalog has this study or id: a typing mistake."""
+    for column in ("study", "run"):
+        value = bound.get(column)
+        asked = [value] if isinstance(value, str) else value or []
+        known = [each for (each,) in cursor.sql(f"SELECT DISTINCT {column} FROM runs").fetchall()]
+        for each in asked:
+            if each not in known:
+                raise UserError(f"the catalog has no {column} {each!r}. {_known(each, known)}")
+
+
 def _first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> tuple[pl.DataFrame, bool]:
     """The first `count` rows, or the fewer that `MOST_BYTES` hold; whether it had to be fewer."""
     names = list(relation.limit(0).fetchnumpy())  # told apart where two have one name
     batches: list[pa.RecordBatch] = []
     room, cut = MOST_BYTES, False
     with relation.limit(count).to_arrow_reader(VECTOR) as reader:
+        _check_types(reader.schema)
         for batch in reader:
             rows = batch
             while rows.nbytes > room and rows.num_rows:
@@ -172,6 +197,29 @@ def _first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> tuple[pl.DataF
     frame = pl.from_arrow(table.rename_columns(names))
     assert isinstance(frame, pl.DataFrame)
     return frame, cut
+
+
+def _check_types(schema: pa.Schema) -> None:
+    """Raise UserError on a column, or a part of one, of a type that cannot be shown."""
+    for field in schema:
+        if _NOT_SHOWN.search(str(field.type)):
+            raise UserError(
+                f"the answer has a column that cannot be shown: {field.name!r} is "
+                f"{str(field.type)[:100]}. Cast it, for example `CAST(x AS VARCHAR)`."
+            )
+
+
+def _check_dates(frame: pl.DataFrame) -> None:
+    """Raise UserError on dates that Python has not: before year 1, after 9999, or infinite."""
+    dates = selectors.date() | selectors.datetime(("us", "ms"))  # those of ns are near enough
+    for column in frame.select(dates.to_physical()):
+        type_ = frame.schema[column.name]
+        ends = pl.Series([datetime.min, datetime.max]).cast(type_).to_physical()
+        if not column.is_between(ends[0], ends[1]).all():
+            raise UserError(
+                f"the answer has a column that cannot be shown: {column.name!r} has a date "
+                f"outside the years 1 to 9999. Cast it, for example `CAST(x AS VARCHAR)`."
+            )
 
 
 def _located(cursor: duckdb.DuckDBPyConnection, sql: str, error: Exception) -> Exception:
@@ -220,4 +268,6 @@ def _plain_integers(frame: pl.DataFrame) -> pl.DataFrame:
 def _known(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known: {', '.join(sorted(known)) or 'none'}."
+    shown = sorted(known)[:MOST_KNOWN]
+    more = f" and {len(known) - len(shown)} more" if len(known) > len(shown) else ""
+    return f"{hint}Known: {', '.join(shown) or 'none'}{more}."

@@ -113,7 +113,9 @@ def sql(
     ] = False,
     format: Annotated[str, typer.Option(help="table, csv, json or parquet.")] = "table",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to print.")] = 1000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Most time for one query.")] = 30.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=86400, help="Most time for a query.")
+    ] = 30.0,
     live: Annotated[
         bool, typer.Option("--live", help="Also ask runs that are still being trained.")
     ] = False,
@@ -165,7 +167,9 @@ def import_outputs(
     mapping: Annotated[
         Path | None, typer.Option(help="YAML: our column -> their key. See docs/import.md.")
     ] = None,
-    right: Annotated[float, typer.Option(help="Least recorded score that counts as right.")] = 1.0,
+    right: Annotated[
+        float | None, typer.Option(help="Least recorded score that counts as right; 1 unless told.")
+    ] = None,
     reward: Annotated[
         str | None, typer.Option(help="TRL: the reward column that says what is right.")
     ] = None,
@@ -173,15 +177,16 @@ def import_outputs(
         bool, typer.Option("--grade", help="Also grade by the gold, beside the recorded score.")
     ] = False,
     group_size: Annotated[
-        int, typer.Option(min=2, help="Accuracy histories: rollouts of a visit, K.")
-    ] = 8,
+        int | None,
+        typer.Option(min=2, help="Accuracy histories: rollouts of a visit, K; 8 unless told."),
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Add the log of another trainer, or model outputs with gold answers, to the lake."""
-    from pipeline.import_formats import Options
-    from pipeline.import_outputs import import_file
+    from pipeline.imports.command import import_file
+    from pipeline.imports.formats import Options
 
-    options = Options(format, mapping, right, reward, grade, group_size)
+    options = Options(format, mapping, right, reward, grade or None, group_size)
     import_file(path, name, results, options)
 
 

@@ -37,7 +37,7 @@ def read_history(file: Path, group_size: int) -> History:
     """Right rollouts of K a visit. UserError names the file, the question and the value."""
     remedy = "Give a JSON object: question -> list of its accuracies, visit after visit."
     try:
-        content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
+        content = json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=_object)
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{file}: cannot be read: {reason}. {remedy}") from error

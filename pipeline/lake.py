@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from analysis.compaction import compact
 from analysis.lake import LAYOUT, Entry, marker, read_entries
@@ -75,8 +76,22 @@ def _compact(
         for part in live:
             parts.setdefault(part.table, []).append(check_part(log, part))
         _say_what_is_left_out(entry, log, live)
-    run = json.loads(run_file.read_text()) if run_file else None
+    run = _run_row(run_file) if run_file else None
     return compact(entry, study, run, parts, results / "lake")
+
+
+def _run_row(path: Path) -> dict[str, Any]:
+    """The row of table `runs` that a finished stage wrote. Raises UserError."""
+    try:
+        row = json.loads(path.read_text())
+        if not isinstance(row, dict):
+            raise ValueError(f"expected an object, found {type(row).__name__}")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: cannot be read: {error}. Restore it from a backup, or remove {path.parent} "
+            f"and run the stage that wrote it again."
+        ) from error
+    return row
 
 
 def _say_what_is_left_out(entry: str, log: Path, live: list[Part]) -> None:

@@ -64,9 +64,8 @@ def _explained(query: NamedQuery) -> str:
 
 
 def _kind(parameter: Parameter) -> str:
-    if parameter.required:
-        return f"{parameter.type}, required"
-    return f"{parameter.type} = {parameter.shown_default}"
+    kind = parameter.type + ("" if parameter.least is None else f" >= {parameter.least}")
+    return f"{kind}, required" if parameter.required else f"{kind} = {parameter.shown_default}"
 
 
 def _entry(head: str, meaning: str) -> list[str]:

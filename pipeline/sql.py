@@ -26,6 +26,7 @@ from pipeline.terminal import printable
 FORMATS = ("table", "csv", "json", "parquet")
 HISTORY = ".sql_history"
 UNBOUNDED = 1_000_000  # columns
+MOST_SECONDS = 1_000_000
 
 TABLES = """
 SELECT table_name AS "table", estimated_size AS "rows", comment AS "one row is"
@@ -102,7 +103,9 @@ def prompt(results: Path, output: Output = DEFAULT, live: bool = False) -> None:
 
 
 def _check(output: Output) -> None:
-    """Raise UserError on an unknown format, and on Parquet for a screen."""
+    """Raise UserError on an unknown format, on Parquet for a screen, and on time without end."""
+    if output.seconds > MOST_SECONDS:
+        raise UserError(f"--seconds {output.seconds}: at most {MOST_SECONDS:,}.")
     if output.format not in FORMATS:
         raise UserError(f"unknown format {output.format!r}. Known: {', '.join(FORMATS)}.")
     if output.format == "parquet" and sys.stdout.isatty():

@@ -175,6 +175,16 @@ COPY (SELECT 1) TO '{catalog}'
 COPY (SELECT 1) TO '{spill}/x.csv'
 ATTACH '{catalog}' AS again
 ATTACH '{catalog}' AS again (READ_WRITE)
+SHOW temp_directory
+SHOW "Home_Directory"
+FROM (SHOW temp_directory)
+WITH a AS (SHOW threads) FROM a
+FROM information_schema."../workbench.duckdb"
+FROM information_schema."x.csv"
+SELECT from_json('[1]', repeat('[', 20000) || '"INT"' || repeat(']', 20000))
+SELECT json_transform('[1]', repeat('[', 20000) || '"INT"' || repeat(']', 20000))::VARCHAR
+SELECT json_serialize_sql('FROM a' || repeat(' JOIN b ON true', 500000))
+SELECT json_deserialize_sql(json_serialize_sql('SELECT 1'))
 """.strip().splitlines()
 
 # Told to whoever asks, and accepted: names and types in the catalog, DuckDB's version, the user.

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import analysis
-from analysis.catalog_build import SCOPE
+from analysis.catalog_build import MACROS
 from analysis.sql_types import declared
 from exgrpo.tables import TABLES, TOKENS
 
@@ -64,12 +64,20 @@ class History:
     question: str
     visits: list[Visit]
 
-    def bucket(self, place: int) -> int | None:
-        """The bucket before a visit: the one drawn from, else k of the visit before."""
+    def successes_before(self, place: int) -> int | None:
+        """The bucket that a visit was drawn from, else k of the visit before."""
         drawn: int | None = self.visits[place].first["bucket_drawn"]
         if drawn is not None or place == 0:
             return drawn
         return self.visits[place - 1].first["group_successes"]
+
+    def bucket(self, place: int) -> int | None:
+        """The bucket before a visit: the same, but None if the visit before had k = 0 or K."""
+        if place and self.visits[place].first["bucket_drawn"] is None:
+            before = self.visits[place - 1].first
+            if not 0 < before["group_successes"] < before["group_size"]:
+                return None
+        return self.successes_before(place)
 
 
 def histories(trajectories: Rows, runs: Rows) -> Iterator[History]:
@@ -144,5 +152,5 @@ def made_catalog(**tables: Rows) -> duckdb.DuckDBPyConnection:
             connection.execute(f"insert into {table.name} from made")
     visits = (DERIVED / "visits.sql").read_text()
     connection.execute(f"insert into visits by name {visits}")
-    connection.execute(SCOPE)
+    connection.execute(MACROS)
     return connection

@@ -50,6 +50,6 @@ def write_import(results: Path, responses: list[str], successes: list[int | None
     table = pa.concat_tables([nothing, pa.table(columns)], promote_options="default")
     part = results / "part.parquet"
     pq.write_table(table, part)
-    row = {"run": "long", "study": "imports", "arm": "import", "status": "imported"}
+    row = {"run": "long", "study": "imports", "arm": "long", "status": "imported"}
     entry = compact("long", "imports", row, {TRAJECTORIES.name: [part]}, results / "lake")
     build([entry], {}, results / "lake", results / "workbench.duckdb")

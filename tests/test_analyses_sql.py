@@ -156,9 +156,11 @@ def test_difficulty_vs_gain(demo: DemoResults, ask: Callable) -> None:
     found = defaultdict(list)
     for history in visits.values():
         for place, visit in enumerate(history):
-            before = history[place - 1]["group_successes"] if place else None
-            bucket = visit["bucket_drawn"] if visit["experiential"] else before
-            if bucket is None or not 0 < bucket < visit["group_size"]:
+            before = history[place - 1] if place else {"group_successes": 0, "group_size": 0}
+            k = before["group_successes"]
+            fresh = k if 0 < k < before["group_size"] else None
+            bucket = visit["bucket_drawn"] if visit["experiential"] else fresh
+            if bucket is None:
                 continue
             later = history[place + 1]["share"] if place + 1 < len(history) else None
             change = None if later is None else later - visit["share"]

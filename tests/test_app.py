@@ -216,7 +216,7 @@ def test_one_page_of_20000_long_responses_is_loaded(
 def test_a_catalog_built_anew_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
     for study in ("first", "second"):
-        row = {"run": study, "study": study, "arm": "import", "status": "imported"}
+        row = {"run": study, "study": study, "arm": study, "status": "imported"}
         entry = compact(study, study, row, {}, tmp_path / "lake")
         build([entry], {}, tmp_path / "lake", tmp_path / "workbench.duckdb")
         assert data.answer("runs_overview")["study"].to_list() == [study]

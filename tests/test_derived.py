@@ -50,6 +50,7 @@ def visits(trajectories: Sequence[Row]) -> list[Row]:
                 "success_share": share(group),
                 "previous_step": before and before["step"],
                 "previous_successes": before and before["successes"],
+                "previous_bucket": before and before["bucket"],
                 "previous_share": before and share(before),
                 "next_step": after and after["step"],
                 "next_share": after and share(after),
@@ -61,7 +62,8 @@ def one_group(key: tuple[Any, ...], members: Sequence[Row]) -> Row:
     fresh = [row for row in members if not row["replayed"]]
     replayed = [row for row in members if row["replayed"]]
     right = [row for row in fresh if row["correct"] is True]
-    responses = [row["response"] for row in fresh]
+    responses = [row["response"] for row in fresh if row["response"] is not None]
+    ends = {row["finish"] for row in members} - {None}
     first = members[0]
     return {
         **dict(zip(("run", "step", "group"), key, strict=True)),
@@ -74,19 +76,25 @@ def one_group(key: tuple[Any, ...], members: Sequence[Row]) -> Row:
         "right": len(right),
         "mean_entropy": mean(row["mean_entropy"] for row in fresh),
         "length": mean(row["length"] for row in fresh),
-        "truncated": sum(row["finish"] == "length" for row in fresh),
-        "distinct": len(set(responses)),
-        "distinct_plain": len({"".join(response.split()).lower() for response in responses}),
+        "truncated": sum(row["finish"] == "length" for row in fresh) if ends else None,
+        "distinct": len(set(responses)) or None,
+        "distinct_plain": len({"".join(each.split()).lower() for each in responses}) or None,
         "replayed": len(replayed),
-        **marks(right, ""),
-        **marks(replayed, "replayed_"),
+        **marks(right, members, ""),
+        **marks(replayed, members, "replayed_"),
     }
 
 
-def marks(of: Sequence[Row], prefix: str) -> Row:
-    """How many chains could be checked, how many of them are flawed, how many have each marker."""
+def marks(of: Sequence[Row], group: Sequence[Row], prefix: str) -> Row:
+    """How many chains could be checked, how many of them are flawed, how many have each marker.
+
+    None for a marker that is known of nothing in the group.
+    """
     checked = [row["chain_valid"] for row in of if row["chain_valid"] is not None]
-    counts = {name: sum(row[name] is True for row in of) for name in MARKERS}
+    counts: Row = dict.fromkeys(MARKERS)
+    for name in MARKERS:
+        if any(row[name] is not None for row in group):
+            counts[name] = sum(row[name] is True for row in of)
     counts |= {"checked": len(checked), "flawed": checked.count(False)}
     return {prefix + name: count for name, count in counts.items()}
 
@@ -209,7 +217,7 @@ def groups(draw: st.DrawFn) -> list[Row]:
         "group_successes": draw(st.integers(0, 4)),
         "group_size": draw(st.integers(0, 4)),
     }
-    graded = draw(st.booleans())
+    graded, texts = draw(st.booleans()), draw(st.booleans())
     return [
         shared
         | {
@@ -219,7 +227,7 @@ def groups(draw: st.DrawFn) -> list[Row]:
             "mean_entropy": draw(st.none() | EIGHTHS),
             "length": draw(st.none() | st.integers(0, 9)),
             "finish": draw(st.sampled_from([None, "stop", "length"])),
-            "response": draw(RESPONSES),
+            "response": draw(st.none() | RESPONSES) if texts else None,
             "chain_valid": draw(MAYBE),
             **{name: draw(MAYBE) for name in MARKERS},
             "entropies": draw(st.none() | st.lists(EIGHTHS, max_size=13)),

@@ -45,7 +45,7 @@ def zero_groups(history: list[History], window: int) -> Rows:
             known = [value for value in advantages if value is not None]
             if known:
                 drawn = visit.first["experiential"]
-                key = start_of(visit.step, window), drawn, each.bucket(place)
+                key = start_of(visit.step, window), drawn, each.successes_before(place)
                 cells[each.study, each.arm, *key].append((visit, not any(known)))
     expected = []
     for key, groups in cells.items():
@@ -196,8 +196,7 @@ def test_difficulty_vs_gain(golden: duckdb.DuckDBPyConnection, history: list[His
     cells = defaultdict(list)
     for each in history:
         for place, visit in enumerate(each.visits):
-            bucket, size = each.bucket(place), visit.first["group_size"]
-            if bucket is not None and 0 < bucket < size:
+            if (bucket := each.bucket(place)) is not None:
                 after = each.visits[place + 1].share if place + 1 < len(each.visits) else None
                 change = difference(after, visit.share)
                 key = each.study, each.arm, visit.first["experiential"], bucket
@@ -241,6 +240,28 @@ def test_visits_without_a_graded_answer_have_no_change() -> None:
         (row,) = answer(connection, "difficulty_vs_gain").to_dicts()
     assert (row["groups"], row["success_share"], row["signal_share"]) == (3, 0.75, 1.0)
     assert (row["next_visits"], row["change_next"]) == (0, None)
+
+
+@pytest.mark.parametrize("name", ["difficulty_vs_gain", "replay_value"])
+def test_a_visit_before_is_judged_by_its_own_size(name: str) -> None:
+    """7 of 8, then one rollout ungraded: bucket 7. 7 of 7, then all graded: none."""
+    rows = []
+    for question, sizes in {"q": (8, 7, 8), "solved": (7, 8, 8)}.items():
+        for step, size in enumerate(sizes, start=1):
+            group = {"question": question, "group": len(question), "group_successes": 7}
+            group |= {"group_size": size, "bucket": 7 if size > 7 else None}
+            graded = [True] * 7 + [False] * (size - 7) + [None] * (8 - size)
+            rows += [made(step, slot, correct=value, **group) for slot, value in enumerate(graded)]
+    with made_catalog(runs=[RUN], trajectories=rows) as connection:
+        (row,) = answer(connection, name).to_dicts()
+        before = "select visit, previous_bucket from visits where question = 'q' order by visit"
+        assert connection.sql(before).fetchall() == [(1, None), (2, 7), (3, None)]
+    assert row["bucket"] == 7
+    if name == "difficulty_vs_gain":  # q at 2, solved at 3
+        assert (row["groups"], row["success_share"]) == (2, (1 + 7 / 8) / 2)
+        assert (row["next_visits"], row["change_next"]) == (1, -1 / 8)
+    else:
+        assert (row["plain"], row["change_plain"]) == (1, -1 / 8)
 
 
 # selection_audit

@@ -11,10 +11,10 @@ from foreign_logs import ask
 
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
-from pipeline.import_formats import Options, find
-from pipeline.import_outputs import import_file
-from pipeline.import_rows import Tally, rows_of
-from pipeline.import_shapes import SHAPES
+from pipeline.imports.command import import_file
+from pipeline.imports.formats import Options, find
+from pipeline.imports.rows import Tally, rows_of
+from pipeline.imports.shapes import SHAPES
 
 GENERIC: list[dict[str, object]] = [
     {"question": "1+1?", "gold": "2", "response": r"\boxed{2}", "correct": True},
@@ -114,7 +114,7 @@ def test_what_a_file_cannot_know_is_null(real: Path) -> None:
     assert set(rows.row(0)) == {0}
     run = ask(real, "SELECT * FROM runs WHERE run = 'import-math'").to_dicts()[0]
     assert ask(real, "SELECT count(*) FROM steps").item() == 0  # model outputs are no training
-    assert (run["study"], run["arm"], run["status"]) == ("imports", "import", "imported")
+    assert (run["study"], run["arm"], run["status"]) == ("imports", "math", "imported")
     assert json.loads(run["settings"])["shape"] == "math-qwen"
 
 
@@ -202,7 +202,9 @@ def test_an_import_that_the_lake_cannot_take_leaves_the_older_one(tmp_path: Path
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     (results / "lake").rename(results / "elsewhere")
     (results / "lake").write_text("in the way")
-    with pytest.raises(OSError, match="lake"):
+    with pytest.raises(
+        UserError, match=r"lake: cannot be read or written: .* Nothing was imported"
+    ):
         import_file(write(tmp_path / "log.jsonl", [row, row]), "mine", results)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

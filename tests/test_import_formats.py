@@ -12,8 +12,8 @@ from foreign_logs import Row, ask, trl, verl, write_lines
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
 from pipeline.cli import main
-from pipeline.import_formats import Options
-from pipeline.import_outputs import import_file
+from pipeline.imports.command import import_file
+from pipeline.imports.formats import Options
 
 # Scores of four samples of three questions, by step; question 2 is not asked at step 10.
 SCORES = {

@@ -7,7 +7,7 @@ import pytest
 from foreign_logs import Row, ask, prime_rl, write_lines
 
 from exgrpo.errors import UserError
-from pipeline.import_outputs import import_file
+from pipeline.imports.command import import_file
 
 
 def prime_log(folder: Path) -> list[Row]:
@@ -71,7 +71,9 @@ def test_prime_rl_gaps_are_null_and_counted(
         prime_rl([1], [2, 3, 4], 1.0, loss_mask=[False, True, False, True]),
     ]
     file = write_lines(tmp_path / "step_3" / "rank_0.jsonl", rows)
-    with pytest.raises(UserError, match=r"the file is empty.*\n.*step_3: no marker STABLE"):
+    with pytest.raises(
+        UserError, match=r"no step has its marker STABLE.* step_3: no marker STABLE"
+    ):
         import_file(file, "gaps", tmp_path / "results")
     (tmp_path / "step_3" / "STABLE").touch()
     import_file(file, "gaps", tmp_path / "results")
@@ -81,6 +83,8 @@ def test_prime_rl_gaps_are_null_and_counted(
     assert [r["advantage"] for r in found] == [0.25, None, 0.25]
     assert [r["clipped_share"] for r in found] == [pytest.approx(1 / 3), None, 0.5]
     assert [r["length"] for r in found] == [3, 3, 2]
+    entropy = ask(tmp_path / "results", "SELECT entropy FROM steps").item()
+    assert entropy == pytest.approx((3 * 0.25 + 2 * 0.375) / 5)  # of the tokens that have one
     said = capsys.readouterr().out
     assert "1 sequences whose `entropy` has gaps" in said
     assert "1 sequences whose `advantages` differs by token" in said

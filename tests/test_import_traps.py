@@ -10,8 +10,8 @@ import pytest
 from foreign_logs import Row, ask, trl, verl, write_lines
 
 from exgrpo.errors import UserError
-from pipeline.import_formats import Options
-from pipeline.import_outputs import import_file
+from pipeline.imports.command import import_file
+from pipeline.imports.formats import Options
 
 
 def mapped(folder: Path, columns: str) -> Options:
@@ -196,8 +196,8 @@ def test_the_same_import_again_gives_the_same_rows_once(tmp_path: Path) -> None:
 MEASURE = """
 import resource, sys, tempfile
 from pathlib import Path
-from pipeline.import_formats import Options, find
-from pipeline.import_outputs import write_import
+from pipeline.imports.formats import Options, find
+from pipeline.imports.command import write_import
 with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).parent) as folder:
     source = find(Path(sys.argv[1]), Options())
     facts = write_import(source, Options(), Path(folder), "import-x")

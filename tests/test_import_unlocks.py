@@ -8,8 +8,8 @@ from foreign_logs import prime_rl, verl, write_lines
 from analysis.catalog import open_catalog
 from analysis.lake import Entry, read_entries
 from analysis.queries import answer
-from pipeline.import_outputs import import_file
-from pipeline.import_unlocks import contents, describe, needs
+from pipeline.imports.command import import_file
+from pipeline.imports.unlocks import contents, describe, needs
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_summary_names_tables_and_columns_with_nothing_in_them(results: Path) -> None:
-    said = describe(contents(entry_of(results, "texts"), results / "lake")).splitlines()
-    assert "  visits: level, bucket_drawn, mean_entropy, length" in said
+    found = contents(entry_of(results, "texts"), results / "lake")
+    with open_catalog(results / "workbench.duckdb") as connection:
+        said = describe(found, needs(connection, found)).splitlines()
+    assert any(line.startswith("  visits: level, bucket_drawn, mean_entropy, ") for line in said)
     assert any(line.startswith("named queries that it answers: bucket_trans") for line in said)
     assert "  entropy_by_correctness: mean_entropy" in said
     assert any(line.startswith("  question_flips: table experience") for line in said)
@@ -49,8 +51,10 @@ def entry_of(results: Path, name: str) -> Entry:
 
 def unlocked(results: Path, name: str) -> dict[str, list[str]]:
     """Query -> columns that it misses, of queries whose tables are all there."""
-    found = needs(contents(entry_of(results, name), results / "lake"))
-    return {need.query: need.columns for need in found if not need.missing}
+    found = contents(entry_of(results, name), results / "lake")
+    with open_catalog(results / "workbench.duckdb") as connection:
+        every = needs(connection, found)
+    return {need.query: need.columns for need in every if not need.missing}
 
 
 def test_what_is_missing_is_named(results: Path) -> None:

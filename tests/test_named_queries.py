@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
-from analysis.queries import answer, named_queries
+from analysis.queries import answer, ask, named_queries
 from exgrpo.tables import TABLES, TOKENS
 
 Rows = list[dict[str, Any]]
@@ -22,7 +22,7 @@ BY_ID = ("group", "lineage", "question_history", "run_buckets")
 BY_STUDY = [name for name in named_queries() if name not in BY_ID]
 STUDIES = ("again", "golden", "imports")
 SOME = {"text": "some", "text[]": ["some"], "integer": 1, "double": 0.5, "boolean": True}
-CHOSEN = {"benchmark": "validation", "arm_a": "exgrpo", "arm_b": "on_policy", "most": 3}
+KNOWN = {"benchmark": "validation", "arm_a": "exgrpo", "arm_b": "on_policy"}
 
 
 def share(values: list[Any]) -> float | None:
@@ -84,8 +84,8 @@ def test_arms_of_one_name_in_two_studies_are_kept_apart(
     golden: duckdb.DuckDBPyConnection, two_studies: duckdb.DuckDBPyConnection, name: str
 ) -> None:
     """All studies together have the rows that each has alone, whatever others the catalog has."""
-    chosen = {key: CHOSEN[key] for key in CHOSEN.keys() & named_queries()[name].parameters.keys()}
-    given = needed(name) | chosen
+    few = {"most": 3} if "most" in named_queries()[name].parameters else {}
+    given = needed(name) | few
     alone = [answer(two_studies, name, study=study, **given) for study in STUDIES]
     assert alone[0].height and alone[1].height + alone[2].height
     assert_frame_equal(alone[1], answer(golden, name, study="golden", **given))
@@ -95,9 +95,55 @@ def test_arms_of_one_name_in_two_studies_are_kept_apart(
 
 
 def needed(name: str) -> dict[str, Any]:
-    """Some value for each parameter that the query requires."""
+    """A value for each parameter that the query requires: one that occurs, if it names an arm."""
     parameters = named_queries()[name].parameters.values()
-    return {each.name: SOME[each.type] for each in parameters if each.required}
+    return {
+        each.name: KNOWN.get(each.name, SOME[each.type]) for each in parameters if each.required
+    }
+
+
+BY_BENCHMARK: dict[str, dict[str, Any]] = {
+    "compute_to_target": {"target": 0.5},
+    "learning_curve": {},
+    "paired_eval_diff": {"arm_a": "exgrpo", "arm_b": "on_policy"},
+    "passk_curve": {},
+}
+
+
+@pytest.mark.parametrize(("name", "more"), BY_BENCHMARK.items())
+def test_a_benchmark_that_does_not_occur_is_an_error(
+    golden: duckdb.DuckDBPyConnection, name: str, more: dict[str, Any]
+) -> None:
+    with pytest.raises(UserError, match=r"benchmark vali .*: test_id, test_ood, validation$"):
+        answer(golden, name, **more, benchmark="vali")
+    # Where nothing was evaluated, nothing can be known: an import has no evaluations.
+    frame = answer(golden, name, **more, benchmark="vali", study="imports")
+    assert name == "compute_to_target" or frame.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("arms", "message"),
+    [
+        (("exgrpo", "on-policy"), r"arm on-policy .*: exgrpo, highest_entropy, on_policy$"),
+        (("no such arm", "on_policy"), "arm no such arm has no evaluations"),
+        (("exgrpo", "exgrpo"), "arm_a and arm_b are both exgrpo"),
+    ],
+)
+def test_arms_that_cannot_be_compared_are_an_error(
+    golden: duckdb.DuckDBPyConnection, arms: tuple[str, str], message: str
+) -> None:
+    pair = dict(zip(("arm_a", "arm_b"), arms, strict=True))
+    with pytest.raises(UserError, match=message):
+        answer(golden, "paired_eval_diff", **pair, benchmark="validation")
+
+
+def test_visits_by_marker_are_open_to_typed_sql(golden: duckdb.DuckDBPyConnection) -> None:
+    totals = "select sum(marked), sum(right_fresh), sum(replayed_known) from "
+    counts = "select sum(flawed), sum(checked), sum(replayed_checked) from visits"
+    found = ask(golden, totals + "marked_visits('flawed')").frame
+    assert found.rows() == ask(golden, counts).frame.rows() and found.row(0)[0]
+    with pytest.raises(UserError, match="marker is flawed, shortcut, code or repetition, not x"):
+        ask(golden, totals + "marked_visits('x')")
 
 
 def test_runs_overview(

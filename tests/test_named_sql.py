@@ -87,6 +87,19 @@ def test_a_header_is_read(own_queries: Path) -> None:
     assert query.columns["i"] == "number, from 0 [row]"
 
 
+def test_a_value_below_the_least_and_unknown_runs_are_errors(demo: DemoResults) -> None:
+    with open_catalog(demo.catalog) as connection:
+        for given, message in (
+            ({"window": 0}, "parameter 'window': the value 0 is no integer: expected at least 1"),
+            ({"window": "-5"}, "the value '-5' is no integer: expected at least 1"),
+            ({"study": "dem0"}, "the catalog has no study 'dem0'. Did you mean 'demo'"),
+            ({"run": ["nobody"]}, "the catalog has no run 'nobody'. Known: "),
+        ):
+            with pytest.raises(UserError, match=message):
+                ask_named(connection, "snowball", given)
+        assert ask_named(connection, "snowball", {"study": "demo", "window": "1"}).frame.height
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -1,10 +1,8 @@
 """How often metrics agree on what to replay: a worked example by hand."""
 
-import duckdb
-import polars as pl
 import pytest
+from replay_loops import RUN, made_catalog
 
-from analysis.catalog_build import SCOPE
 from analysis.queries import answer, named_queries
 
 METRICS = ("mean_entropy", "released", "summed_entropy", "length", "nll", "birth_entropy")
@@ -25,26 +23,20 @@ def test_agreement_by_hand() -> None:
         ("e", 3): (2, 1, 2, 1, 2, 2),
         ("f", 3): (3, 3, 3, 2, 3, 3),
     }
-    candidates = pl.DataFrame(
-        [
-            {"run": "r", "step": 5, "group": group, "question": f"q{group}", "source": source}
-            | {f"{name}_rank": rank for name, rank in zip(METRICS, places, strict=True)}
-            for (source, group), places in ranks.items()
-        ]
-    )
-    runs = pl.DataFrame({"run": ["r", "other"], "study": ["s", "t"], "arm": ["exgrpo", "exgrpo"]})
-    connection = duckdb.connect()
-    for name, frame in (("candidates", candidates), ("runs", runs)):
-        connection.register("made", frame.to_arrow())
-        connection.execute(f"create table {name} as from made")
-    connection.execute(SCOPE)
-    (row,) = answer(connection, "selection_audit", study="s").to_dicts()
+    candidates = [
+        {"run": "r", "step": 5, "group": group, "question": f"q{group}", "source": source}
+        | {f"{name}_rank": rank for name, rank in zip(METRICS, places, strict=True)}
+        for (source, group), places in ranks.items()
+    ]
+    runs = [RUN, RUN | {"run": "other", "study": "t"}]
+    with made_catalog(runs=runs, candidates=candidates) as connection:
+        (row,) = answer(connection, "selection_audit", study="s").to_dicts()
+        assert answer(connection, "selection_audit", study="t").height == 0
     assert list(row) == list(named_queries()["selection_audit"].columns)
-    assert (row["study"], row["arm"], row["draws"]) == ("s", "exgrpo", 2)
+    assert (row["study"], row["arm"], row["draws"]) == ("s", "a", 2)
     assert row["candidates"] == 3
     assert row["chance"] == pytest.approx((1 / 2 + 1 / 4) / 2)
     assert row["released"] == 0
     assert row["summed_entropy"] == row["shortest"] == 0.5
     assert row["nll"] == row["birth_entropy"] == 1
     assert row["released_is_shortest"] == row["released_is_summed"] == 0.5
-    assert answer(connection, "selection_audit", study="t").height == 0

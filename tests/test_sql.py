@@ -162,6 +162,11 @@ def test_an_unknown_format_is_an_error(demo: DemoResults) -> None:
         print_answer(demo.results, "SELECT 1", Output("xml"))
 
 
+def test_time_without_end_is_an_error(demo: DemoResults) -> None:
+    with pytest.raises(UserError, match="--seconds inf: at most 1,000,000"):
+        print_answer(demo.results, "SELECT 1", Output(seconds=float("inf")))
+
+
 def test_the_command_line(demo: DemoResults) -> None:
     good = command_line(demo, "SELECT count(*) AS n FROM trajectories", "--format", "csv")
     assert (good.returncode, good.stdout) == (0, f"n\n{len(demo.rows['trajectories'])}\n")

@@ -1,4 +1,5 @@
 -- One row a group of `trajectories`; `exgrpo/tables/derived.py` says what each column means.
+-- A count of what the log tells of no trajectory of the group is null, not 0.
 with groups as (
     select
         run,
@@ -16,21 +17,29 @@ with groups as (
         count(*) filter (not replayed and correct) as "right",
         avg(mean_entropy) filter (not replayed) as mean_entropy,
         avg(length) filter (not replayed) as length,
-        count(*) filter (not replayed and finish = 'length') as truncated,
-        count(distinct response) filter (not replayed) as "distinct",
-        count(distinct lower(regexp_replace(response, '\s', '', 'g'))) filter (not replayed)
-            as distinct_plain,
+        if(
+            count(finish) > 0, count(*) filter (not replayed and finish = 'length'), null
+        ) as truncated,
+        nullif(count(distinct response) filter (not replayed), 0) as "distinct",
+        nullif(
+            count(distinct lower(regexp_replace(response, '\s', '', 'g'))) filter (not replayed), 0
+        ) as distinct_plain,
         count(chain_valid) filter (not replayed and correct) as checked,
         count(*) filter (not replayed and correct and not chain_valid) as flawed,
-        count(*) filter (not replayed and correct and shortcut) as shortcut,
-        count(*) filter (not replayed and correct and code) as code,
-        count(*) filter (not replayed and correct and repetition) as repetition,
+        if(
+            count(shortcut) > 0, count(*) filter (not replayed and correct and shortcut), null
+        ) as shortcut,
+        if(count(code) > 0, count(*) filter (not replayed and correct and code), null) as code,
+        if(
+            count(repetition) > 0, count(*) filter (not replayed and correct and repetition), null
+        ) as repetition,
         count(*) filter (replayed) as replayed,
         count(chain_valid) filter (replayed) as replayed_checked,
         count(*) filter (replayed and not chain_valid) as replayed_flawed,
-        count(*) filter (replayed and shortcut) as replayed_shortcut,
-        count(*) filter (replayed and code) as replayed_code,
-        count(*) filter (replayed and repetition) as replayed_repetition
+        if(count(shortcut) > 0, count(*) filter (replayed and shortcut), null) as replayed_shortcut,
+        if(count(code) > 0, count(*) filter (replayed and code), null) as replayed_code,
+        if(count(repetition) > 0, count(*) filter (replayed and repetition), null)
+            as replayed_repetition
     from trajectories
     group by run, step, "group"
 )
@@ -40,6 +49,7 @@ select
     row_number() over in_order as visit,
     lag(step) over in_order as previous_step,
     lag(successes) over in_order as previous_successes,
+    lag(bucket) over in_order as previous_bucket,
     lag("right" / nullif(graded, 0)) over in_order as previous_share,
     lead(step) over in_order as next_step,
     lead("right" / nullif(graded, 0)) over in_order as next_share

@@ -48,6 +48,6 @@ select
 from scope($study, $run) as runs
 left join by_run using (run)
 left join answers using (run)
-where runs.arm not in ('base', 'import')
+where runs.arm <> 'base' and runs.status <> 'imported'
 group by runs.study, runs.arm
 order by runs.study, runs.arm

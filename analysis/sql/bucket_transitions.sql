@@ -2,7 +2,7 @@
 -- grain: an arm of a study, a group size, a window of steps, and a pair of buckets that occurs
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window, by the later of the two visits
+-- param window integer >= 1 = 10: steps a window, by the later of the two visits
 -- column study: study
 -- column arm: arm
 -- column group_size: K, the largest group of the run

@@ -2,7 +2,7 @@
 -- grain: an arm of a study (all its seeds), a window of steps, a number of successes in the group
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window
+-- param window integer >= 1 = 10: steps a window
 -- column study: study
 -- column arm: arm
 -- column first_step: first step of the window: 1, 11, 21, ... [step]

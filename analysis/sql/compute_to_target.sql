@@ -17,7 +17,7 @@
 with accuracies as (
     select run, step, avg(correct::int) as accuracy
     from evaluations
-    where benchmark = $benchmark
+    where benchmark = known_benchmark($benchmark, $study, $run)
     group by run, step
 ),
 reached as (

@@ -5,7 +5,7 @@
 -- column study: study
 -- column arm: arm
 -- column experiential: drawn from the replay buffer (else an ordinary fresh visit)
--- column bucket: experiential: bucket drawn from; fresh: right answers k at the visit before
+-- column bucket: experiential: bucket drawn from; fresh: bucket after the visit before
 -- column groups: visits
 -- column success_share: right answers of the fresh rollouts at this visit [share]
 -- column signal_share: visits whose group had right and wrong answers [share]
@@ -15,7 +15,7 @@ select
     runs.study,
     runs.arm,
     visits.experiential,
-    coalesce(visits.bucket_drawn, visits.previous_successes) as bucket,
+    coalesce(visits.bucket_drawn, visits.previous_bucket) as bucket,
     count(*) as groups,
     avg(visits.success_share) as success_share,
     avg((visits.successes between 1 and visits.size - 1)::int) as signal_share,
@@ -23,6 +23,6 @@ select
     avg(visits.next_share - visits.success_share) as change_next
 from visits
 join scope($study, $run) as runs using (run)
-where coalesce(visits.bucket_drawn, visits.previous_successes) between 1 and visits.size - 1
+where coalesce(visits.bucket_drawn, visits.previous_bucket) is not null
 group by all
 order by runs.study, runs.arm, visits.experiential, bucket

@@ -2,11 +2,11 @@
 -- grain: an arm of a study and a window of steps
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window
+-- param window integer >= 1 = 10: steps a window
 -- column study: study
 -- column arm: arm
 -- column first_step: first step of the window [step]
--- column groups: groups with two fresh rollouts or more
+-- column groups: groups with two fresh rollouts or more whose texts are known
 -- column fresh: their fresh rollouts [trajectory]
 -- column duplicate_share: of these, exact copies of an earlier one of the group [share]
 -- column near_duplicate_share: the same, case and white space aside [share]
@@ -26,6 +26,6 @@ select
     avg((visits.distinct_plain = 1)::int) as uniform_share
 from visits
 join scope($study, $run) as runs using (run)
-where visits.fresh > 1 and visits.distinct_plain > 0
+where visits.fresh > 1 and visits.distinct_plain is not null
 group by all
 order by runs.study, runs.arm, first_step

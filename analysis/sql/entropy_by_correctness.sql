@@ -1,8 +1,8 @@
 -- purpose: How well does a trajectory's entropy tell wrong answers from right ones, within one difficulty?
--- grain: an arm of a study, a count k of K right answers in the group, and a window of steps
+-- grain: an arm of a study (all its seeds), a count k of K right answers in the group, and a window of steps
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 50: steps a window
+-- param window integer >= 1 = 50: steps a window
 -- column study: study
 -- column arm: arm
 -- column group_size: K

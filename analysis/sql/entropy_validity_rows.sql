@@ -2,8 +2,8 @@
 -- grain: a right fresh trajectory of a group with signal; at most about `most` an arm of a study, chosen by the hash of their id
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window
--- param most integer = 24000: about how many rows an arm to keep
+-- param window integer >= 1 = 10: steps a window
+-- param most integer >= 1 = 24000: about how many rows an arm to keep
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run

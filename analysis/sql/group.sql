@@ -1,8 +1,8 @@
 -- purpose: Which trajectories were trained on together for one question?
 -- grain: a trajectory of the group, in slot order
 -- param run text: run id
--- param step integer: training step
--- param group integer: place of the group in the batch, from 0
+-- param step integer >= 0: training step
+-- param group integer >= 0: place of the group in the batch, from 0
 -- column trajectory: trajectory id
 -- column slot: place in the group; a replayed trajectory has slot 0
 -- column question: question id

@@ -3,7 +3,7 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param replayed boolean = false: of replayed trajectories instead of fresh ones
--- param top integer = 20: tokens for each arm and correctness, those with most places in the highest fifth
+-- param top integer >= 1 = 20: tokens for each arm and correctness, those with most places in the highest fifth
 -- column study: study
 -- column arm: arm
 -- column correct: in responses graded right; null: ungraded

@@ -22,6 +22,6 @@ select
     avg(evaluations.correct::int) as accuracy
 from evaluations
 join scope($study, $run) as runs using (run)
-where evaluations.benchmark = $benchmark
+where evaluations.benchmark = known_benchmark($benchmark, $study, $run)
 group by all
 order by runs.study, runs.arm, runs.seed, run, evaluations.step

@@ -2,7 +2,7 @@
 -- grain: an arm of a study, a window of steps, right or wrong fresh responses, and a bucket
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = null: steps a window; all steps as one if null
+-- param window integer >= 1 = null: steps a window; all steps as one if null
 -- column study: study
 -- column arm: arm
 -- column first_step: first step of the window; null if all steps are one [step]

@@ -2,8 +2,8 @@
 -- grain: an arm of a study and a window of steps
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window
--- param short integer = 5: a response of at most so many tokens is very short, end token included
+-- param window integer >= 1 = 10: steps a window
+-- param short integer >= 0 = 5: a response of at most so many tokens is very short, end token included
 -- column study: study
 -- column arm: arm
 -- column first_step: first step of the window [step]

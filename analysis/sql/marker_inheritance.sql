@@ -3,13 +3,13 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
--- param most integer = 200: most answers a row, chosen by the hash of their id
+-- param most integer >= 1 = 200: most answers a row, chosen by the hash of their id
 -- column study: study
 -- column arm: arm
 -- column after: sampled after the replay; false: before it or at its step, the replayed one left out
 -- column pairs: marked right fresh answers, each compared with the marked trajectory replayed for its question
 -- column overlap: mean Jaccard index of their sets of 8-grams of characters [share]
--- column shuffled_overlap: the same with the one of another question of the run, of like level [share]
+-- column shuffled_overlap: the same with the one of the next question of the run by level; the last by level has that of the first [share]
 -- column difference: mean over the pairs of overlap minus shuffled_overlap [share]
 -- column difference_error: its standard error, which takes pairs as independent [share]
 with marked_right as (
@@ -28,13 +28,13 @@ with marked_right as (
     from trajectories
     join scope($study, $run) as runs using (run)
     where (trajectories.replayed or trajectories.correct)
-        and case $marker
-            when 'flawed' then not trajectories.chain_valid
-            when 'shortcut' then trajectories.shortcut
-            when 'code' then trajectories.code
-            when 'repetition' then trajectories.repetition
-            else error('marker is flawed, shortcut, code or repetition, not ' || $marker)
-        end
+        and by_marker(
+            $marker,
+            not trajectories.chain_valid,
+            trajectories.shortcut,
+            trajectories.code,
+            trajectories.repetition
+        )
 ),
 replays as (
     select * from marked_right

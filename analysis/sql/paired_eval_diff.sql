@@ -5,7 +5,7 @@
 -- param arm_a text: the arm
 -- param arm_b text: the arm that it is compared with
 -- param benchmark text: the benchmark
--- param step integer = null: step of the checkpoints; of each run its last evaluated one if null
+-- param step integer >= 0 = null: step of the checkpoints; of each run its last evaluated one if null
 -- column study: study
 -- column seed: seed of the pair; null if neither has one
 -- column run_a: run of arm A
@@ -17,7 +17,18 @@
 -- column accuracy_a: right of them [share]
 -- column accuracy_b: right of them [share]
 -- column difference: accuracy of A minus that of B; null where one has no graded sample [share]
-with answers as (
+with asked as materialized (
+    -- Worked out first, so that an unknown name is an error even where nothing is left to join.
+    select
+        known_benchmark($benchmark, $study, $run) as benchmark,
+        known_arm($arm_a, $benchmark, $study, $run) as arm_a,
+        if(
+            $arm_a = $arm_b,
+            error('arm_a and arm_b are both ' || $arm_a),
+            known_arm($arm_b, $benchmark, $study, $run)
+        ) as arm_b
+),
+answers as (
     select
         runs.study,
         runs.arm,
@@ -30,7 +41,8 @@ with answers as (
         avg(evaluations.correct::int) as accuracy
     from evaluations
     join scope($study, $run) as runs using (run)
-    where evaluations.benchmark = $benchmark and runs.arm in ($arm_a, $arm_b)
+    join asked on evaluations.benchmark = asked.benchmark
+    where runs.arm in (asked.arm_a, asked.arm_b)
     group by runs.study, runs.arm, runs.seed, evaluations.run, evaluations.step, evaluations.question
     qualify evaluations.step = coalesce(
         $step, max(evaluations.step) over (partition by evaluations.run)
@@ -48,10 +60,11 @@ select
     a.accuracy as accuracy_a,
     b.accuracy as accuracy_b,
     a.accuracy - b.accuracy as difference
-from answers as a
+from asked
+join answers as a on a.arm = asked.arm_a
 join answers as b
-    on a.study = b.study
+    on b.arm = asked.arm_b
+    and a.study = b.study
     and a.question = b.question
     and coalesce(a.seed = b.seed, true)
-where a.arm = $arm_a and b.arm = $arm_b
 order by a.study, seed, run_a, run_b, a.question

@@ -3,7 +3,7 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param benchmark text = null: the benchmark; all if null
--- param step integer = null: step of the checkpoint; all if null
+-- param step integer >= 0 = null: step of the checkpoint; all if null
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run
@@ -24,7 +24,8 @@ with answers as (
         count(*) filter (where correct) as c
     from evaluations
     semi join scope($study, $run) as runs using (run)
-    where ($benchmark is null or benchmark = $benchmark) and ($step is null or step = $step)
+    where ($benchmark is null or benchmark = known_benchmark($benchmark, $study, $run))
+        and ($step is null or step = $step)
     group by all
     having count(correct) > 0
 ),

@@ -8,7 +8,7 @@
 -- column arm: arm
 -- column seed: seed of the run
 -- column run: run id
--- column questions: questions visited
+-- column questions: questions with a graded visit: the rest counts these only
 -- column solved: questions that a visit solved
 -- column first_solve_step: step of the first such visit, median over them [step]
 -- column revisited: solved questions with a graded visit after the first that solved them

@@ -2,11 +2,11 @@
 -- grain: an arm of a study and the bucket before the visit
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param horizon integer = 3: later visits of the question that count
--- param window integer = 20: steps a window in which visits are matched
+-- param horizon integer >= 1 = 3: later visits of the question that count
+-- param window integer >= 1 = 20: steps a window in which visits are matched
 -- column study: study
 -- column arm: arm
--- column bucket: experiential: bucket drawn from; fresh: right answers k at the visit before
+-- column bucket: experiential: bucket drawn from; fresh: bucket after the visit before
 -- column replays: visits with a replayed trajectory that a later visit of the question follows
 -- column change_replayed: mean share right at the next `horizon` visits minus this one, mean over these visits [share]
 -- column plain: visits without one that a later visit of the question follows
@@ -18,8 +18,7 @@ with changes as (
         runs.study,
         runs.arm,
         run,
-        coalesce(visits.bucket_drawn, visits.previous_successes) as bucket,
-        visits.size,
+        coalesce(visits.bucket_drawn, visits.previous_bucket) as bucket,
         (visits.step - 1) // $window as place,
         visits.replayed > 0 as replayed,
         avg(visits.success_share) over later - visits.success_share as change
@@ -43,7 +42,7 @@ cells as (
         count(*) filter (where not replayed) as plain,
         sum(change) filter (where not replayed) as sum_plain
     from changes
-    where change is not null and bucket between 1 and size - 1
+    where change is not null and bucket is not null
     group by all
 )
 select

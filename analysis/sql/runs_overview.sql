@@ -4,7 +4,7 @@
 -- param run text[] = null: runs; all if null
 -- column study: the study that the run belongs to
 -- column run: run id
--- column arm: arm; `base` for the untrained model, `import` for foreign logs
+-- column arm: arm; `base` for the untrained model; the name of an import
 -- column seed: seed of the run
 -- column world: what the base model was pretrained on
 -- column steps: training steps done [step]

@@ -3,8 +3,8 @@
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
--- param lag integer = 1: visits of the question between a replay and the answers it may have changed
--- param most integer = 5: this dose and all above are taken together
+-- param lag integer >= 1 = 1: visits of the question between a replay and the answers it may have changed
+-- param most integer >= 1 = 5: this dose and all above are taken together
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run
@@ -15,66 +15,39 @@
 -- column right_fresh: right fresh answers at these visits whose marker is known
 -- column marked: of them, marked
 -- column marked_share: marked / right_fresh [share]
--- column compared: visits with such answers, to questions with such answers at dose 0; 0 at dose 0
--- column change: mean over these of the marked share minus the question's own at dose 0 [share]
-with marked_visits as (
+-- column compared: of the visits, those `lag` visits after the replay that brought the question to this dose, with such answers at both; 0 at dose 0
+-- column change: mean over these of the marked share minus that at the visit of the replay: what the last dose changed, and a trend of the run with it [share]
+with dosed as (
     select
         runs.study,
         runs.arm,
         runs.seed,
-        run,
-        visits.question,
-        visits.visit,
-        case when $marker in ('flawed', 'shortcut') then visits.checked else visits."right" end
-            as right_fresh,
-        case $marker
-            when 'flawed' then visits.flawed
-            when 'shortcut' then visits.shortcut
-            when 'code' then visits.code
-            when 'repetition' then visits.repetition
-            else error('marker is flawed, shortcut, code or repetition, not ' || $marker)
-        end as marked,
-        case $marker
-            when 'flawed' then visits.replayed_flawed
-            when 'shortcut' then visits.replayed_shortcut
-            when 'code' then visits.replayed_code
-            when 'repetition' then visits.replayed_repetition
-        end as replayed_marked
-    from visits
+        visits.*,
+        visits.marked / nullif(visits.right_fresh, 0) as share,
+        least(coalesce(sum(visits.replayed_marked) over earlier, 0), $most)::bigint as dose,
+        lag(visits.replayed_marked > 0, $lag) over in_order as came,
+        -- Answers before the replay were its candidates: it is marked for they were. At its visit
+        -- they were sampled when it was chosen already.
+        lag(visits.marked / nullif(visits.right_fresh, 0), $lag) over in_order as share_at_replay
+    from marked_visits($marker) as visits
     join scope($study, $run) as runs using (run)
-),
-dosed as (
-    select
-        *,
-        least(coalesce(sum(replayed_marked) over earlier, 0), $most)::bigint as dose
-    from marked_visits
-    window earlier as (
-        partition by run, question
-        order by visit
-        rows between unbounded preceding and $lag preceding
-    )
-),
-before as (
-    select run, question, sum(marked) / nullif(sum(right_fresh), 0) as share
-    from dosed
-    where dose = 0
-    group by all
+    window
+        in_order as (partition by run, visits.question order by visits.visit),
+        earlier as (in_order rows between unbounded preceding and $lag preceding)
 )
 select
-    dosed.study,
-    dosed.arm,
-    dosed.seed,
-    dosed.run,
-    dosed.dose,
-    count(distinct dosed.question) as questions,
+    study,
+    arm,
+    seed,
+    run,
+    dose,
+    count(distinct question) as questions,
     count(*) as visits,
-    sum(dosed.right_fresh)::bigint as right_fresh,
-    sum(dosed.marked)::bigint as marked,
-    (sum(dosed.marked) / nullif(sum(dosed.right_fresh), 0))::double as marked_share,
-    count(before.share) filter (where dosed.dose > 0 and dosed.right_fresh > 0) as compared,
-    avg(dosed.marked / nullif(dosed.right_fresh, 0) - before.share) filter (where dosed.dose > 0)
-        as change
+    sum(right_fresh)::bigint as right_fresh,
+    coalesce(sum(marked), 0)::bigint as marked,
+    (sum(marked) / nullif(sum(right_fresh), 0))::double as marked_share,
+    count(share - share_at_replay) filter (where came) as compared,
+    avg(share - share_at_replay) filter (where came) as change
 from dosed
-left join before using (run, question)
-group by dosed.study, dosed.arm, dosed.seed, dosed.run, dosed.dose
-order by dosed.study, dosed.arm, dosed.seed, dosed.run, dosed.dose
+group by study, arm, seed, run, dose
+order by study, arm, seed, run, dose

@@ -1,9 +1,9 @@
--- purpose: Do a question's new right answers turn marked after its first replay is marked, against first replays unmarked? Rows at or before visit 0 are the placebo: sampled before the replay
--- grain: an arm of a study, the bucket at the first replay, and a visit counted from it
+-- purpose: Do a question's new right answers turn marked after its first replay is marked, against first replays unmarked? Observed, not caused: matched by arm and bucket only, not by step or seed
+-- grain: an arm of a study (all its seeds), the bucket at the first replay, and a visit counted from it. Visit 0 is the placebo: sampled when the replay was chosen already, before it was trained on. Visits before are none: the choice was among their answers. Later replays count on both sides
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
--- param reach integer = 3: visits before and after the first replay
+-- param reach integer >= 1 = 3: visits before and after the first replay
 -- column study: study
 -- column arm: arm
 -- column bucket: bucket that the question was drawn from at its first replay; null if none
@@ -15,40 +15,17 @@
 -- column control_right: their right fresh answers, as above
 -- column control_share: of them, marked [share]
 -- column gap: treated_share minus control_share [share]
--- column effect: gap minus the gap at visit 0: difference in differences [share]
-with marked_visits as (
+-- column effect: gap minus the gap at visit 0: difference in differences; null before visit 0 [share]
+with marked as (
     select
         runs.study,
         runs.arm,
-        run,
-        visits.question,
-        visits.visit,
-        visits.step,
-        visits."group",
-        visits.bucket_drawn,
-        visits.replayed,
-        case when $marker in ('flawed', 'shortcut') then visits.checked else visits."right" end
-            as right_fresh,
-        case $marker
-            when 'flawed' then visits.flawed
-            when 'shortcut' then visits.shortcut
-            when 'code' then visits.code
-            when 'repetition' then visits.repetition
-            else error('marker is flawed, shortcut, code or repetition, not ' || $marker)
-        end as marked,
-        case when $marker in ('flawed', 'shortcut') then visits.replayed_checked
-            else visits.replayed end as replayed_known,
-        case $marker
-            when 'flawed' then visits.replayed_flawed
-            when 'shortcut' then visits.replayed_shortcut
-            when 'code' then visits.replayed_code
-            when 'repetition' then visits.replayed_repetition
-        end as replayed_marked
-    from visits
+        visits.*
+    from marked_visits($marker) as visits
     join scope($study, $run) as runs using (run)
 ),
 first_replays as (
-    select * from marked_visits where replayed > 0
+    select * from marked where replayed > 0
     qualify visit = min(visit) over (partition by run, question)
 ),
 events as (
@@ -60,12 +37,8 @@ events as (
 replays as (
     -- What each event replayed, found again where it was sampled.
     select events.run, born.step, born."group", born.correct,
-        case $marker
-            when 'flawed' then not born.chain_valid
-            when 'shortcut' then born.shortcut
-            when 'code' then born.code
-            when 'repetition' then born.repetition
-        end as marked
+        by_marker($marker, not born.chain_valid, born.shortcut, born.code, born.repetition)
+            as marked
     from events
     join trajectories as replay using (run, step, "group")
     join trajectories as born on born.trajectory = replay.source and born.run = events.run
@@ -94,7 +67,7 @@ counted as (
         sum(visits.marked - coalesce(left_out.marked, 0)) filter (where not treated)
             as control_marked
     from events
-    join marked_visits as visits using (run, question)
+    join marked as visits using (run, question)
     left join left_out
         on left_out.run = visits.run
         and left_out.step = visits.step
@@ -122,6 +95,8 @@ select
     coalesce(control_right, 0)::bigint as control_right,
     control_share,
     gap,
-    gap - max(gap) filter (where relative = 0) over (partition by study, arm, bucket) as effect
+    case when relative >= 0 then
+        gap - max(gap) filter (where relative = 0) over (partition by study, arm, bucket)
+    end as effect
 from shares
 order by study, arm, bucket, relative

@@ -2,7 +2,7 @@
 -- grain: a run, a window of training steps and a question with a right fresh answer in it
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 10: steps a window
+-- param window integer >= 1 = 10: steps a window
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run

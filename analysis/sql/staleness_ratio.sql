@@ -1,5 +1,5 @@
 -- purpose: How far has the policy moved from the one that sampled replayed experience, by its age?
--- grain: an arm of a study and an age of replayed trajectories, in bands that double: 1, 2-3, 4-7, ...
+-- grain: an arm of a study (all its seeds) and an age of replayed trajectories, in bands that double: 1, 2-3, 4-7, ...
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- column study: study

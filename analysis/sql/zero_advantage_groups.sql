@@ -2,7 +2,7 @@
 -- grain: an arm of a study, a window of steps, how the question was drawn, and the bucket it was in before
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param window integer = 50: steps a window
+-- param window integer >= 1 = 50: steps a window
 -- column study: study
 -- column arm: arm
 -- column window_start: first step of the window: 1, 51, 101, ... [step]

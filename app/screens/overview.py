@@ -40,7 +40,7 @@ def show() -> None:
     address = state.read(Overview)
     study = _choose("Study", studies, address.study, "study")
     runs = runs.filter(pl.col("study") == study)
-    if (runs["arm"] == "import").all():
+    if study == "imports":
         _imported(runs, address.run)
     else:
         _trained(study, runs)

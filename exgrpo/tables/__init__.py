@@ -29,7 +29,7 @@ RUNS = Table(
     (
         RUN_ID,
         Column("study", TEXT, "", "the study that the run belongs to"),
-        Column("arm", TEXT, "", "arm; `base` for the untrained model, `import` for foreign logs"),
+        Column("arm", TEXT, "", "arm; `base` for the untrained model; the name of an import"),
         Column("seed", INT, "", "seed of the run; null for a base model or an import"),
         Column("world", TEXT, "", "what the base model was pretrained on, for example `hard`"),
         Column("base_model", TEXT, "", "the model folder or hub name that training starts from"),

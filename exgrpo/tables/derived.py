@@ -1,6 +1,7 @@
 """Tables that the lake works out from the log when it takes it in (`analysis/derived/`).
 
-An import that knows groups but no trajectories writes `visits` itself.
+An import that knows groups but no trajectories writes `visits` itself. A count of `visits` is null
+where the log does not tell what it counts: of no trajectory of the group.
 """
 
 from exgrpo.tables.schema import (
@@ -37,22 +38,23 @@ VISITS = Table(
         Column("success_share", FLOAT, "share", "right / graded"),
         Column("mean_entropy", FLOAT, "nat/token", "mean over the fresh rollouts"),
         Column("length", FLOAT, "token", "mean over the fresh rollouts"),
-        Column("truncated", INT, "trajectory", "fresh rollouts cut at the length limit"),
-        Column("distinct", INT, "", "distinct responses among the fresh rollouts"),
-        Column("distinct_plain", INT, "", "the same, case and white space aside"),
+        Column("truncated", INT, "trajectory", "fresh ones cut at the length limit; null: unknown"),
+        Column("distinct", INT, "", "distinct responses among the fresh rollouts; null: unknown"),
+        Column("distinct_plain", INT, "", "the same, case and white space aside; null: unknown"),
         Column("checked", INT, "trajectory", "right fresh ones whose chain could be checked"),
         Column("flawed", INT, "trajectory", "of those, chain not valid"),
-        Column("shortcut", INT, "trajectory", "right fresh ones that show no steps"),
-        Column("code", INT, "trajectory", "right fresh ones that contain code"),
-        Column("repetition", INT, "trajectory", "right fresh ones that repeat themselves"),
+        Column("shortcut", INT, "trajectory", "right fresh ones without steps; null: unknown"),
+        Column("code", INT, "trajectory", "right fresh ones with code; null: unknown"),
+        Column("repetition", INT, "trajectory", "right fresh ones with repetition; null: unknown"),
         Column("replayed", INT, "trajectory", "replayed trajectories"),
         Column("replayed_checked", INT, "trajectory", "of them, chain could be checked"),
         Column("replayed_flawed", INT, "trajectory", "of those, chain not valid"),
-        Column("replayed_shortcut", INT, "trajectory", "replayed ones that show no steps"),
-        Column("replayed_code", INT, "trajectory", "replayed ones that contain code"),
-        Column("replayed_repetition", INT, "trajectory", "replayed ones that repeat themselves"),
+        Column("replayed_shortcut", INT, "trajectory", "replayed, without steps; null: unknown"),
+        Column("replayed_code", INT, "trajectory", "replayed, with code; null: unknown"),
+        Column("replayed_repetition", INT, "trajectory", "replayed, repetitive; null: unknown"),
         Column("previous_step", INT, "step", "step of the visit before; null at the first"),
         Column("previous_successes", INT, "", "k of the visit before"),
+        Column("previous_bucket", INT, "", "bucket after the visit before; null: k = 0 or K"),
         Column("previous_share", FLOAT, "share", "success_share of the visit before"),
         Column("next_step", INT, "step", "step of the next visit; null at the last"),
         Column("next_share", FLOAT, "share", "success_share of the next visit"),

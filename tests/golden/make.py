@@ -17,7 +17,7 @@ from exgrpo.studies import load_study
 from exgrpo.tables import TABLES
 from pipeline.base_model import make_base_model
 from pipeline.evaluate import evaluate_run
-from pipeline.import_outputs import import_file
+from pipeline.imports.command import import_file
 from pipeline.lake import add_study_entry
 from pipeline.questions import make_questions
 from pipeline.study import write_study

@@ -15,20 +15,21 @@ import yaml
 from exgrpo.errors import UserError
 from exgrpo.grading import KINDS, check_gold
 from exgrpo.tables.schema import BOOL, FLOAT, FLOATS, INT, INTS, TEXT, ColumnType
-from pipeline.import_read import Row
-from pipeline.import_rows import (
+from pipeline.imports.read import Row, natural
+from pipeline.imports.rows import (
     LISTS,
     OWN,
     Place,
     Source,
     as_text,
     asked,
+    measures,
     number,
+    others,
     step_of,
     truth,
     whole,
 )
-from pipeline.import_tokens import measures
 
 COLUMNS: dict[str, ColumnType] = {
     **{column.name: column.type for column in (*OWN, *LISTS)},
@@ -37,6 +38,7 @@ COLUMNS: dict[str, ColumnType] = {
     "gold": TEXT,
     "score": FLOAT,
 }
+_LISTS = [column.name for column in LISTS]
 _RENAMED = {"group": "group_key"}
 _SECTIONS = ("columns", "constants", "right", "kind")
 
@@ -51,12 +53,13 @@ def find(path: Path, mapping: Path) -> Source:
     _check(columns, constants, content, mapping)
     suffixes = (".jsonl", ".parquet")
     files = (
-        sorted(each for each in path.iterdir() if each.suffix in suffixes)
+        sorted((each for each in path.iterdir() if each.suffix in suffixes), key=natural)
         if path.is_dir()
         else [path]
     )
     if not files:
         raise UserError(f"{path}: holds no .jsonl and no .parquet file.")
+    left_out = others(path, files) if path.is_dir() else ()
     graded = not {"score", "correct"} & columns.keys()
     right = content.get("right")
 
@@ -75,11 +78,12 @@ def find(path: Path, mapping: Path) -> Source:
         if not isinstance(values["question"], str) or not values["question"].strip():
             raise at.error(keys["question"], values["question"], "Give text, or remove the row.")
         step = step_of(values["step"], keys["step"], at)
+        _check_lists(read_row, at)
         renamed = {_RENAMED.get(name, name): value for name, value in read_row.items()}
-        return [asked(values["question"], **{**_measured(renamed), "step": step})]
+        return [asked(values["question"], **{**_measured(renamed, at), "step": step})]
 
     kind = content.get("kind", "boxed") if graded else None
-    return Source("mapped", path, files, _ours(columns), read, kind)
+    return Source("mapped", path, files, _ours(columns), read, kind, left_out)
 
 
 def _ours(columns: dict[str, str]) -> dict[str, str]:
@@ -90,15 +94,37 @@ def _ours(columns: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _measured(row: Row) -> Row:
+def _check_lists(row: Row, at: Place) -> None:
+    """UserError on lists of unequal length; a note on those that the table `tokens` cannot keep."""
+    sizes = {name: len(row[name]) for name in _LISTS if row.get(name) is not None}
+    if len(set(sizes.values())) > 1:
+        said = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise UserError(f"{at.where}: the lists of tokens differ in length: {said}. Mend them.")
+    if sizes and "token_ids" not in sizes:
+        at.tally.notes["rows with lists but no token_ids: only means of the lists are kept"] += 1
+
+
+def _measured(row: Row, at: Place) -> Row:
     """With means over the tokens where the log has tokens but not the mean."""
-    return row | {name: mean for name, mean in measures(row).items() if row.get(name) is None}
+    return row | {name: mean for name, mean in measures(row, at).items() if row.get(name) is None}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [(key.tag, key.value) for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count((key.tag, key.value)) > 1:
+                line = key.start_mark.line + 1
+                raise ValueError(f"line {line}: key {key.value!r} stands twice. Remove one.")
+        return super().construct_mapping(node, deep)
 
 
 def _load(mapping: Path) -> Row:
     try:
-        content = yaml.safe_load(mapping.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        content = yaml.load(mapping.read_text(encoding="utf-8"), _Loader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{mapping}: cannot be read as YAML: {reason}") from error
     if not isinstance(content, dict) or not set(content) <= set(_SECTIONS):
@@ -128,6 +154,8 @@ def _check(columns: Row, constants: Row, content: Row, mapping: Path) -> None:
     for name, key in columns.items():
         if not isinstance(key, str):
             raise UserError(f"{mapping}: {name}: {key!r} is no key of theirs. Write it in quotes.")
+    if same := {"score", "correct"} & constants.keys():
+        raise UserError(f"{mapping}: {same.pop()!r} as a constant says nothing. Map it from a key.")
     needed = ["step", "question"]
     if not {"score", "correct"} & set(columns):
         needed += ["gold", "response"]  # then our grade decides
@@ -156,6 +184,12 @@ def _right(value: Any, right: Any, key: str, at: Place) -> bool | None:
     wanted = right if isinstance(right, list) else [right]
     if isinstance(value, dict | list):
         raise at.error(key, value, "Give a single value, or null.")
+    if isinstance(value, str) and not any(isinstance(each, str) for each in wanted):
+        raise at.error(
+            key,
+            value,
+            "`right` holds no text. Write it in quotes: yes and no are not text in YAML.",
+        )
     # true is not 1 here, though it is in Python
     return None if value is None else any(value == each and _same(value, each) for each in wanted)
 
@@ -182,12 +216,8 @@ def _token(value: Any, key: str, at: Place) -> int | None:
     return token
 
 
-def _as_text(value: Any, key: str, at: Place) -> str | None:
-    return as_text(value)
-
-
 _READ: dict[ColumnType, Callable[[Any, str, Place], Any]] = {
-    TEXT: _as_text,
+    TEXT: as_text,
     INT: whole,
     FLOAT: number,
     BOOL: truth,

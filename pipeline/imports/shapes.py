@@ -9,8 +9,8 @@ from pathlib import Path
 
 from exgrpo.errors import UserError
 from exgrpo.grading import check_gold
-from pipeline.import_read import Row
-from pipeline.import_rows import Place, Source, asked, step_of, text, truth
+from pipeline.imports.read import Row
+from pipeline.imports.rows import ONE_RUN, Place, Source, asked, step_of, text, truth
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ SHAPES = (
         "boxed",
         "one line a response; optional: step, correct (a recorded label), run (one run a file)",
         {"question": "text, question", "gold": "gold", "response": "response"}
-        | {"step": "step", "correct": "judgements", "run": "(one run an import)"},
+        | {"step": "step", "correct": "judgements", "run": ONE_RUN},
         _generic,
     ),
 )

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exgrpo.errors import UserError
-from pipeline.import_read import Row
-from pipeline.import_rows import Place, Source, as_text, asked, number, require, step_of
+from pipeline.imports.read import Row, natural
+from pipeline.imports.rows import Place, Source, as_text, asked, number, others, require, step_of
 
 MUST = ("step", "prompt", "completion")
 KEYS = {
@@ -30,19 +30,30 @@ def find(path: Path, reward: str | None) -> Source | None:
     UserError when it is not clear which column is the reward.
     """
     folder = path / "completions" if (path / "completions").is_dir() else path
-    files = sorted(folder.glob("completions_*.parquet"), key=_place) if path.is_dir() else [path]
+    files = sorted(folder.glob("completions_*.parquet"), key=natural) if path.is_dir() else [path]
     if not files:
         return None
-    chosen = reward or _only_reward(path, files)
+    chosen = _told(path, files, reward) if reward else _only_reward(path, files)
+    left_out = others(folder, files) if path.is_dir() else ()
 
     def read(row: Row, at: Place) -> list[Row]:
         return _read(row, at, chosen)
 
-    return Source("trl", path, files, {**KEYS, chosen: "correct, steps.reward"}, read)
+    keys = {**KEYS, chosen: "correct, steps.reward"}
+    return Source("trl", path, files, keys, read, None, left_out)
 
 
 def is_log(row: Row) -> bool:
     return set(MUST) <= row.keys()
+
+
+def _told(path: Path, files: Sequence[Path], reward: str) -> str:
+    """The column that was told. UserError when no file has it, or it is no reward."""
+    there = dict.fromkeys(name for file in files for name in _schema(file).names)
+    able = [name for name in there if name not in KEYS]
+    if reward not in able:
+        raise UserError(f"--reward {reward!r}: no reward of {path}. It has {', '.join(able)}.")
+    return reward
 
 
 def _only_reward(path: Path, files: Sequence[Path]) -> str:
@@ -106,7 +117,9 @@ def _words(row: Row, key: str, at: Place) -> str:
         return value
     if not isinstance(value, list) or not value or not all(map(_is_message, value)):
         raise at.error(key, value, "Give text, or a list of messages with role and content.")
-    said = [(message["role"], _content(message["content"])) for message in value]
+    if any(message[name] for message in value for name in message.keys() - {"role", "content"}):
+        at.tally.notes[f"rows whose `{key}` has more than role and content, which is not kept"] += 1
+    said = [(message["role"], _content(message["content"], key, at)) for message in value]
     return said[0][1] if len(said) == 1 else "\n".join(f"{role}: {words}" for role, words in said)
 
 
@@ -114,19 +127,14 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and {"role", "content"} <= value.keys()
 
 
-def _content(value: Any) -> str:
+def _content(value: Any, key: str, at: Place) -> str:
     """The text of a message; of its parts, where an image stands between them."""
     if isinstance(value, list):
-        return "\n".join(map(_part, value))
-    return as_text(value) or ""
+        return "\n".join(_part(part, key, at) for part in value)
+    return as_text(value, key, at) or ""
 
 
-def _part(part: Any) -> str:
+def _part(part: Any, key: str, at: Place) -> str:
     if isinstance(part, dict) and "type" in part:
-        return as_text(part.get("text")) or f"[{part['type']}]"
-    return as_text(part) or ""
-
-
-def _place(file: Path) -> tuple[int, str]:
-    step = file.stem.rpartition("_")[2]
-    return (int(step) if step.isdigit() else -1, file.name)
+        return as_text(part.get("text"), key, at) or f"[{part['type']}]"
+    return as_text(part, key, at) or ""

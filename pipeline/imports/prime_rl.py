@@ -4,7 +4,7 @@ A line is a sequence: lists with one value a token, prompt and response together
 the model wrote are those of the loss mask. When all ranks have written a step, it is marked STABLE.
 """
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from itertools import compress
 from pathlib import Path
@@ -12,9 +12,8 @@ from typing import Any
 
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
-from pipeline.import_read import Row
-from pipeline.import_rows import Place, Source, require, step_of
-from pipeline.import_tokens import mean, measures
+from pipeline.imports.read import Row, natural
+from pipeline.imports.rows import ONE_RUN, Place, Source, mean, measures, require, step_of
 
 VERSION = 1
 STABLE = "STABLE"
@@ -27,7 +26,7 @@ KEYS = {
     "schema_version": "(checked)",
     "step": "step",
     "export_step": "step",
-    "run_id": "(one run an import)",
+    "run_id": ONE_RUN,
     "token_ids": "token_ids, length; the prompt's: question",
     "loss_mask": "(which tokens the model wrote)",
     "inference_logprobs": "behaviour_logprobs, behaviour_nll",
@@ -42,10 +41,9 @@ KEYS = {
 
 def find(path: Path) -> Source | None:
     """The stable steps of an output folder, of its `token_exports`, of one step or one file."""
-    if path.is_file():
-        return Source("prime-rl", path, _stable([path])[0], KEYS, read, None, _stable([path])[1])
     folder = path / "token_exports" if (path / "token_exports").is_dir() else path
-    files = sorted((*folder.glob("step_*/rank_*.jsonl"), *folder.glob("rank_*.jsonl")), key=_place)
+    found = (*folder.glob("step_*/rank_*.jsonl"), *folder.glob("rank_*.jsonl"))
+    files = [path] if path.is_file() else sorted(found, key=natural)
     if not files:
         return None
     stable, left_out = _stable(files)
@@ -61,13 +59,15 @@ def _stable(files: Sequence[Path]) -> tuple[list[Path], tuple[str, ...]]:
     """The files of marked steps, and a line on each folder without a marker."""
     folders = dict.fromkeys(file.parent for file in files)
     torn = [folder for folder in folders if not (folder / STABLE).exists()]
-    said = tuple(f"{folder.name}: no marker {STABLE}, so it may lack rows" for folder in torn)
+    said = tuple(
+        f"{folder.resolve().name}: no marker {STABLE}, so it may lack rows" for folder in torn
+    )
     return [file for file in files if file.parent not in torn], said
 
 
 def read(row: Row, at: Place) -> list[Row]:
     require(row, MUST, at)
-    if row["schema_version"] != VERSION:
+    if type(row["schema_version"]) is not int or row["schema_version"] != VERSION:
         raise at.error("schema_version", row["schema_version"], f"This reads version {VERSION}.")
     tokens = {key: _tokens(row, key, at) for key in (*MUST[2:], *OPTIONAL)}
     mask = tokens["loss_mask"]
@@ -85,7 +85,7 @@ def read(row: Row, at: Place) -> list[Row]:
             "step": step_of(row[step], step, at),
             "question": question_id(f"token ids {prompt}"),
             **lists,
-            **measures(lists, _whole(kept, "importance_ratio", at)),
+            **measures(lists, at, _whole(kept, "importance_ratio", at)),
             "clipped_share": mean(_whole(kept, "is_masked", at)),
             "trained": True,  # only sequences with a trained token are exported
             "score": _only(kept.get("rewards"), "rewards", at),
@@ -99,7 +99,9 @@ def _tokens(row: Row, key: str, at: Place) -> list[Any] | None:
     values = row.get(key)
     if values is None:
         return None
-    length = len(row["token_ids"]) if isinstance(row["token_ids"], list) else -1
+    if not isinstance(row["token_ids"], list):
+        raise at.error("token_ids", row["token_ids"], "Give a list of token ids.")
+    length = len(row["token_ids"])
     if not isinstance(values, list) or len(values) != length:
         raise at.error(key, values, f"Give a list of {length} values, as many as token ids.")
     fits = _FITS.get(key, _is_number)
@@ -110,7 +112,11 @@ def _tokens(row: Row, key: str, at: Place) -> list[Any] | None:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and math.isfinite(value))
+    """Null, or a number that a float holds without rounding."""
+    if value is None or type(value) not in (int, float):
+        return value is None
+    fits = abs(value) <= sys.float_info.max
+    return fits and (type(value) is float or int(float(value)) == value)
 
 
 _FITS: dict[str, Callable[[Any], bool]] = {
@@ -145,9 +151,3 @@ def _only(values: list[Any] | None, key: str, at: Place) -> float | None:
         return None
     value = next(iter(found), None)
     return None if value is None else float(value)
-
-
-def _place(file: Path) -> tuple[int, int, str]:
-    numbers = [name.rpartition("_")[2] for name in (file.parent.name, file.stem)]
-    step, rank = (int(each) if each.isdigit() else -1 for each in numbers)
-    return step, rank, str(file)

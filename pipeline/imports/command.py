@@ -17,23 +17,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from analysis.catalog import open_catalog
+from analysis.errors import UserError as AnalysisError
 from analysis.lake import Entry
 from exgrpo.errors import UserError
 from exgrpo.settings import content_hash
 from exgrpo.tables.manifest import file_hash
-from pipeline import import_unlocks
 from pipeline.catalog import build_catalog
 from pipeline.files import write_json
-from pipeline.import_facts import Facts, describe, gather
-from pipeline.import_formats import DEFAULTS, HISTORY, Options, find, is_history
-from pipeline.import_history import write_history
-from pipeline.import_log import check_golds, staged_rows, write_log
-from pipeline.import_rows import Source, Tally
-from pipeline.import_stage import stage
+from pipeline.imports import unlocks
+from pipeline.imports.facts import Facts, describe, gather
+from pipeline.imports.formats import DEFAULTS, HISTORY, Options, check_options, find, is_history
+from pipeline.imports.history import write_history
+from pipeline.imports.log import check_golds, staged_rows, write_log
+from pipeline.imports.rows import Source, Tally
+from pipeline.imports.stage import stage
 from pipeline.lake import IMPORTS, add_import
 from pipeline.provenance import commit, now
+from pipeline.terminal import printable
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # a part of file names
 
 
 def import_file(path: Path, name: str | None, results: Path, options: Options = DEFAULTS) -> None:
@@ -42,36 +45,45 @@ def import_file(path: Path, name: str | None, results: Path, options: Options = 
     An import of that name is replaced. Raises UserError on a log that cannot be used; then nothing
     is changed.
     """
-    named = path.resolve().name if path.is_dir() else path.stem
-    name = name or re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")
+    _check_there(path)
+    name = _name_of(path) if name is None else name
     if not _NAME.fullmatch(name):
-        raise UserError(f"--name {name!r}: use letters, digits, dots, dashes and underscores.")
+        raise UserError(
+            f"--name {name!r}: use letters, digits, dots, dashes and underscores, at most 200."
+        )
     started, clock = now(), time.monotonic()
     source = None if is_history(path, options) else find(path, options)
+    if source is None:
+        check_options(path, HISTORY, options)
+    _check_names(path, source.files if source else [])
     with _aside(results / "imports", name) as folder:
         run = f"import-{name}"
         if source:
             facts = write_import(source, options, folder, run)
         else:
-            facts = write_history(path, options.group_size, folder / "log", run)
+            facts = write_history(path, options.rollouts, folder / "log", run)
         row = {
-            **_run_row(run, path, source, options),
+            **_run_row(name, path, source, options),
             "started": started,
             "finished": now(),
             "seconds": time.monotonic() - clock,
             "steps": facts.steps[0],
         }
         write_json(folder / "run.json", row)
+        replaced = _replaced(results / "imports" / name, row["settings"])
         entry = _replace(results / "imports" / name, folder, lambda: add_import(name, results))
-    build_catalog(results, None)
-    print(describe(facts, name, source.format if source else HISTORY, options.right))
-    print(import_unlocks.describe(import_unlocks.contents(entry, results / "lake")))
+    said = describe(facts, name, source.format if source else HISTORY, options.least_right)
+    print(printable(f"{said}{replaced}"))
+    _build_catalog(results, run)
+    with open_catalog(results / "workbench.duckdb") as connection:
+        found = unlocks.contents(entry, results / "lake")
+        print(unlocks.describe(found, unlocks.needs(connection, found)))
 
 
 def write_import(source: Source, options: Options, folder: Path, run: str) -> Facts:
     """Read the log and write it as `folder/log`; what is staged meanwhile is removed."""
     tally, staged = Tally(), folder / "staged.parquet"
-    stage(source, tally, options.right, options.grade, staged)
+    stage(source, tally, options.least_right, bool(options.grade), staged)
     with staged_rows(staged) as connection:
         if source.kind:
             check_golds(connection, source.path)
@@ -81,19 +93,79 @@ def write_import(source: Source, options: Options, folder: Path, run: str) -> Fa
     return facts
 
 
+def _build_catalog(results: Path, run: str) -> None:
+    try:
+        build_catalog(results, None)
+    except (UserError, AnalysisError, OSError) as error:
+        reason = str(error).rstrip(".")
+        raise UserError(
+            f"{run} is in the lake, but the catalog could not be built: {reason}. Mend that, then "
+            f"`exgrpo catalog` builds it; nothing has to be imported again."
+        ) from error
+
+
+def _name_of(path: Path) -> str:
+    """A name for the import from that of the path. UserError when no letter of it can be kept."""
+    named = path.resolve().name if path.is_dir() else path.stem
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")
+    if not name:
+        raise UserError(
+            f"{path}: the name of an import has letters a to z and digits, and this has none. "
+            f"Give one with --name."
+        )
+    return name
+
+
+def _check_there(path: Path) -> None:
+    try:
+        path.stat()
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}.") from error
+
+
+def _check_names(path: Path, files: Sequence[Path]) -> None:
+    """UserError on names that are no UTF-8: they become text of the lake."""
+    for each in (path, *files):
+        try:
+            str(each).encode()
+        except UnicodeEncodeError as error:
+            raise UserError(f"{str(each)!r}: the name is no UTF-8. Rename it.") from error
+
+
+def _replaced(folder: Path, settings: str) -> str:
+    """A line when the import that will be replaced is of other content or options."""
+    try:
+        older = json.loads((folder / "run.json").read_text(encoding="utf-8"))["settings"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    other = json.loads(older)["file"]
+    return "" if older == settings else f"\nreplaced another import of this name: {other}"
+
+
 @contextmanager
 def _aside(imports: Path, name: str) -> Iterator[Path]:
-    """A folder to write in; after an error it is gone, and so are the ones made for it."""
+    """A folder to write in; after an error it is gone, and so are the ones made for it.
+
+    UserError on one of the system, as on a full disk.
+    """
     aside = imports / f".{name}.new"
     shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    try:
+        aside.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"{aside}: cannot be made: {error.strerror}. See --results.") from error
     try:
         yield aside
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(aside, ignore_errors=True)
         with suppress(OSError):  # those that this import made are empty again
             imports.rmdir()
             imports.parent.rmdir()
+        if isinstance(error, OSError):
+            raise UserError(
+                f"{error.filename or aside}: cannot be read or written: "
+                f"{error.strerror or error}. Nothing was imported: mend that and run it again."
+            ) from error
         raise
 
 
@@ -115,26 +187,26 @@ def _replace(folder: Path, aside: Path, add: Callable[[], Entry]) -> Entry:
     return entry
 
 
-def _run_row(run: str, path: Path, source: Source | None, options: Options) -> dict[str, Any]:
+def _run_row(name: str, path: Path, source: Source | None, options: Options) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "file": path.name,
         "sha256": _hash(path, source.files if source else [path]),
         "shape": source.format if source else HISTORY,
     }
     if source is None:
-        facts["group_size"] = options.group_size
+        facts["group_size"] = options.rollouts
     elif source.kind:
         facts["kind"] = source.kind
     else:
-        facts["right"] = options.right
+        facts["right"] = options.least_right
     if options.mapping:
         facts["mapping"] = options.mapping.read_text(encoding="utf-8")
     if options.reward:
         facts["reward"] = options.reward
     return {
-        "run": run,
+        "run": f"import-{name}",
         "study": IMPORTS,
-        "arm": "import",
+        "arm": name,
         "settings": json.dumps(facts),
         "settings_hash": content_hash(facts),
         "versions": json.dumps(

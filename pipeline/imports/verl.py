@@ -3,8 +3,18 @@
 from pathlib import Path
 
 from exgrpo.errors import UserError
-from pipeline.import_read import Row
-from pipeline.import_rows import Place, Source, as_text, asked, number, require, step_of, text
+from pipeline.imports.read import Row, natural
+from pipeline.imports.rows import (
+    Place,
+    Source,
+    as_text,
+    asked,
+    number,
+    others,
+    require,
+    step_of,
+    text,
+)
 
 MUST = ("input", "output", "score")
 KEYS = {
@@ -19,8 +29,9 @@ KEYS = {
 
 def find(path: Path) -> Source | None:
     """One file, or those of a folder by step; None when it has no JSONL file."""
-    files = sorted(path.glob("*.jsonl"), key=_place) if path.is_dir() else [path]
-    return Source("verl", path, files, KEYS, read) if files else None
+    files = sorted(path.glob("*.jsonl"), key=natural) if path.is_dir() else [path]
+    left_out = others(path, files) if path.is_dir() else ()
+    return Source("verl", path, files, KEYS, read, None, left_out) if files else None
 
 
 def read(row: Row, at: Place) -> list[Row]:
@@ -33,8 +44,8 @@ def read(row: Row, at: Place) -> list[Row]:
             prompt,
             prompt=prompt,
             step=_step(row, at),
-            group_key=as_text(row.get("uid")),
-            gold=as_text(row.get("gts")),
+            group_key=as_text(row.get("uid"), "uid", at),
+            gold=as_text(row.get("gts"), "gts", at),
             response=row["output"],
             score=number(row["score"], "score", at),
         )
@@ -45,13 +56,9 @@ def _step(row: Row, at: Place) -> int:
     """Of the line; older versions wrote it into the name of the file alone."""
     if "step" in row:
         return step_of(row["step"], "step", at)
-    if not at.file.stem.isdigit():
+    if not at.file.stem.isdecimal():
         raise UserError(
             f"{at.where}: no key `step`, and the file's name {at.file.name} is no step. Add the "
             f"key, or call the file <step>.jsonl."
         )
-    return int(at.file.stem)
-
-
-def _place(file: Path) -> tuple[int, str]:
-    return (int(file.stem) if file.stem.isdigit() else -1, file.name)
+    return step_of(int(at.file.stem), "step (the file's name)", at)

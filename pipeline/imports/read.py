@@ -1,6 +1,7 @@
 """Rows of a JSONL or Parquet file, one after the other: the file may be larger than memory."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,13 @@ Row = dict[str, Any]
 Note = Callable[[str], None]
 
 PARQUET_BATCH = 256  # rows; responses are long
+NO_OBJECT = "no JSON object"
+_HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates: no text that UTF-8 can hold
+_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class _UnfitError(ValueError):
+    """JSON that says what no row can hold."""
 
 
 def read_rows(file: Path, label: str, reject: Note, leave_out: Note) -> Iterator[tuple[str, Row]]:
@@ -34,22 +42,37 @@ def read_rows(file: Path, label: str, reject: Note, leave_out: Note) -> Iterator
         ) from error
 
 
-def first_row(file: Path) -> Row:
+def first_row(file: Path, note: Note) -> Row:
     """The first row of a file, by which its format is known; {} if no line of it can be read."""
-    return next((row for _, row in read_rows(file, "", _ignore, _ignore)), {})
+    return next((row for _, row in read_rows(file, "", note, note)), {})
 
 
-def _ignore(note: str) -> None:
-    """The same is said when the file is read in earnest."""
+def natural(file: Path) -> list[tuple[str, int]]:
+    """A key for sorting by the numbers in the names: step_2 before step_10."""
+    parts = re.findall("([^0-9]*)([0-9]*)", str(file))
+    return [(text, int(number or -1)) for text, number in parts]
 
 
 def _parquet(file: Path, label: str) -> Iterator[tuple[str, Row]]:
     number = 0
     with file.open("rb") as handle, pq.ParquetFile(handle) as parquet:
+        names = parquet.schema_arrow.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"{file}: two columns have the name {twice[0]!r}. Rename one.")
         for batch in parquet.iter_batches(PARQUET_BATCH):
-            for row in batch.to_pylist():
+            for row in _python(batch, file, number):
                 yield f"{label}row {number}", row
                 number += 1
+
+
+def _python(batch: pa.RecordBatch, file: Path, first: int) -> list[Row]:
+    try:
+        return batch.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            f"{file}: rows {first} to {first + batch.num_rows - 1}: a value cannot be read: "
+            f"{error}. Remove its column, or write it as text."
+        ) from error
 
 
 def _json_lines(file: Path, label: str, reject: Note, leave_out: Note) -> Iterator[tuple[str, Row]]:
@@ -58,23 +81,31 @@ def _json_lines(file: Path, label: str, reject: Note, leave_out: Note) -> Iterat
             if not line.strip():
                 continue
             where = f"{label}line {number}"
-            row, reason = _object(line)
+            row, reason, cut = _object(line)
             if row is not None:
                 yield where, row
-            elif line.endswith(b"\n"):
+            elif line.endswith(b"\n") or not cut:
                 reject(f"{where}: {reason}: {_short(line)}. Mend or remove it.")
             else:
                 leave_out(f"{where}: torn, the file ends inside it: {_short(line)}")
 
 
-def _object(line: bytes) -> tuple[Row | None, str]:
-    """The JSON object of a line, or None and what is wrong."""
+def _object(line: bytes) -> tuple[Row | None, str, bool]:
+    """The JSON object of a line; or None, what is wrong, and whether its end may be cut off."""
     try:
-        row = json.loads(line, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if "twice" in str(error) else "no JSON object"
-        return None, reason
-    return (row, "") if isinstance(row, dict) else (None, "no JSON object")
+        text = line.decode("utf-8-sig")
+        row = json.loads(text, object_pairs_hook=_unique)
+        if _ESCAPED.search(text) and _HALF.search(json.dumps(row, ensure_ascii=False)):
+            raise _UnfitError("text with half a surrogate pair, which is no Unicode")
+    except _UnfitError as error:
+        return None, str(error), False
+    except json.JSONDecodeError as error:
+        return None, NO_OBJECT, error.msg != "Extra data"
+    except UnicodeDecodeError:
+        return None, NO_OBJECT, True
+    except (ValueError, RecursionError):  # a number of thousands of digits, or too deep
+        return None, NO_OBJECT, False
+    return (row, "", False) if isinstance(row, dict) else (None, NO_OBJECT, False)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:
@@ -82,7 +113,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Row:
     if len(row) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice in one object")
+        raise _UnfitError(f"key {twice!r} stands twice in one object")
     return row
 
 

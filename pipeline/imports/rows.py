@@ -6,8 +6,9 @@ they have in the file: text stays text, and what does not fit the declared type 
 
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ from exgrpo.errors import UserError
 from exgrpo.questions import question_id
 from exgrpo.tables import TOKENS, TRAJECTORIES
 from exgrpo.tables.schema import BOOL, FLOAT, INT, TEXT, Column, Table
-from pipeline.import_read import Row, read_rows
+from pipeline.imports.read import Row, read_rows
 
+Numbers = Sequence[float] | None
+
+ONE_RUN = "(one run an import)"  # the column of a key that tells runs apart
+
+MOST_OTHERS = 5  # files that one message lists
 MOST_BAD_ROWS = 10  # bad rows that one message lists
 
 # What a foreign log cannot know, or what its rows together tell: the importer fills these.
@@ -82,6 +88,18 @@ class Tally:
                 empty = isinstance(value, list) and all(item is None for item in value)
                 self.values[prefix + key] += value is not None and not empty
 
+    def occurs(self, key: str) -> bool:
+        """Whether the log has a value of the key, or of one within it; `*.x` is x of any key."""
+        return any(
+            count > 0
+            and (
+                name == key
+                or name.startswith(f"{key}.")
+                or (key[0] == "*" and name.endswith(key[1:]))
+            )
+            for name, count in self.values.items()
+        )
+
     def dropped(self, keys: dict[str, str]) -> dict[str, int]:
         """Non-null values of the keys that became none of our columns; `*.x` is x of any key."""
 
@@ -143,8 +161,19 @@ def rows_of(source: Source, tally: Tally) -> Iterator[Row]:
                 tally.reject(str(error))
 
 
+def others(folder: Path, files: Sequence[Path]) -> tuple[str, ...]:
+    """A line on what else lies in the folder of a log; none if there is nothing."""
+    mine = {file.name for file in files}
+    names = sorted(each.name for each in folder.iterdir() if each.name not in mine)
+    if not names:
+        return ()
+    more = f" and {len(names) - MOST_OTHERS} more" if len(names) > MOST_OTHERS else ""
+    return (f"{', '.join(names[:MOST_OTHERS])}{more}: no files of this log by their names",)
+
+
 def _check_one_run(source: Source, row: Row, runs: set[str]) -> None:
-    runs.update(str(row[key]) for key in ("run", "run_id") if row.get(key) is not None)
+    told = [key for key, column in source.keys.items() if column == ONE_RUN]
+    runs.update(str(row[key]) for key in told if row.get(key) is not None)
     if len(runs) > 1:
         raise UserError(
             f"{source.path}: holds several runs: {', '.join(sorted(runs))}. Their groups must not "
@@ -166,11 +195,14 @@ def require(row: Row, keys: Sequence[str], at: Place) -> None:
         )
 
 
-def as_text(value: object) -> str | None:
-    """Text as it is; any other JSON value as exact JSON text; None for null."""
+def as_text(value: object, key: str, at: Place) -> str | None:
+    """Text as it is; any other JSON value as exact JSON text; None for null. UserError on others"""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:  # dates and bytes of a Parquet file, NaN
+        raise at.error(key, value, "Give text, or another value that JSON has.") from error
 
 
 def text(row: Row, key: str, at: Place) -> str:
@@ -187,7 +219,8 @@ def number(value: object, key: str, at: Place) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise at.error(key, value, "Give a number or null.")
-    if not math.isfinite(value) or (isinstance(value, int) and int(float(value)) != value):
+    fits = abs(value) <= sys.float_info.max  # false for NaN too
+    if not fits or (isinstance(value, int) and int(float(value)) != value):
         raise at.error(key, value, "Give a finite number that a 64-bit float holds, or null.")
     return float(value)
 
@@ -205,7 +238,7 @@ def whole(value: object, key: str, at: Place) -> int | None:
 
 def step_of(value: object, key: str, at: Place) -> int:
     """A step: a whole number from 0, also written as text. UserError on others."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     step = whole(value, key, at)
     if step is None or step < 0:
@@ -218,3 +251,34 @@ def truth(value: object, key: str, at: Place) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise at.error(key, value, "Give true, false or null.")
     return value
+
+
+def measures(lists: Mapping[str, Any], at: Place, ratios: Numbers = None) -> Row:
+    """Length, means and sums over the tokens of one response; null where a list is missing.
+
+    lists: columns of `tokens`. ratios: policy / behaviour policy, one a token. A sum that no float
+    holds is null and noted.
+    """
+    entropies: Numbers = lists.get("entropies")
+    most = max(map(abs, ratios or ()), default=0)  # the size has no unit: no square overflows
+    shares = [ratio / most for ratio in ratios or ()] if most else []
+    token_ids = lists.get("token_ids")
+    found: dict[str, float | None] = {
+        "behaviour_nll": mean(lists.get("behaviour_logprobs"), -1.0),
+        "nll": mean(lists.get("logprobs"), -1.0),
+        "mean_entropy": mean(entropies),
+        "summed_entropy": None if entropies is None else sum(map(float, entropies)),
+        "ratio_mean": mean(ratios),
+        "ratio_min": min(ratios) if ratios else None,
+        "ratio_max": max(ratios) if ratios else None,
+        "ratio_ess": sum(shares) ** 2 / sum(s**2 for s in shares) / len(shares) if shares else None,
+    }
+    for name, value in found.items():
+        if value is not None and not math.isfinite(value):
+            at.tally.notes[f"rows whose `{name}` no float holds, so that it stays empty"] += 1
+            found[name] = None
+    return {"length": None if token_ids is None else len(token_ids), **found}
+
+
+def mean(values: Numbers, factor: float = 1.0) -> float | None:
+    return factor * sum(map(float, values)) / len(values) if values else None

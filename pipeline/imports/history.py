@@ -5,21 +5,23 @@ taken for a step, since the file knows no steps.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from exgrpo.batch import Outcome
+from exgrpo.errors import UserError
 from exgrpo.questions import question_id
 from exgrpo.records import Recorder
 from pipeline.history import read_history
-from pipeline.import_facts import Facts
-from pipeline.import_read import Row
+from pipeline.imports.facts import Facts
+from pipeline.imports.read import Row
 
 
 def write_history(file: Path, group_size: int, log: Path, run: str) -> Facts:
     """Write the log. UserError on a bad file (`pipeline.history.read_history`)."""
     history = read_history(file, group_size)
-    ids = {question: question_id(question) for question in history}
+    ids = _ids(file, history)
     recorder = Recorder(log)
     name = run.removeprefix("import-")
     recorder.add(
@@ -43,8 +45,26 @@ def write_history(file: Path, group_size: int, log: Path, run: str) -> Facts:
     )
 
 
+def _ids(file: Path, questions: Iterable[str]) -> dict[str, str]:
+    """Question -> id. UserError on text that is no Unicode, and on questions of one id."""
+    first: dict[str, str] = {}
+    for question in questions:
+        try:
+            key = question_id(question)
+        except UnicodeEncodeError as error:
+            raise UserError(f"{file}: key {question!r}: half a surrogate pair. Mend it.") from error
+        if key in first:
+            raise UserError(
+                f"{file}: keys {first[key]!r} and {question!r} are one question, but for the space "
+                f"around it. Rename one, or join their lists."
+            )
+        first[key] = question
+    return {question: key for key, question in first.items()}
+
+
 def _visits(run: str, group: int, question: str, successes: list[int], size: int) -> list[Row]:
     shares = [k / size for k in successes]
+    buckets = [Outcome(k, size).bucket for k in successes]
     return [
         {
             "run": run,
@@ -53,7 +73,8 @@ def _visits(run: str, group: int, question: str, successes: list[int], size: int
             "question": question,
             "visit": visit,
             "experiential": False,
-            "bucket": Outcome(k, size).bucket,
+            "bucket": buckets[visit - 1],
+            "previous_bucket": buckets[visit - 2] if visit > 1 else None,
             "successes": k,
             "size": size,
             "fresh": size,

@@ -1,12 +1,13 @@
 """Which of our columns an import fills, and which named queries it can therefore answer."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 
+from analysis.gate import nodes
 from analysis.lake import Entry
 from analysis.queries import named_queries
 from exgrpo.tables import TABLES
@@ -59,30 +60,67 @@ def _nothing(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
 
 
-def needs(found: dict[str, Content]) -> list[Need]:
+def needs(catalog: duckdb.DuckDBPyConnection, found: dict[str, Content]) -> list[Need]:
     """Of every named query, in their order."""
-    return [_need(name, query.sql, found) for name, query in sorted(named_queries().items())]
+    macros = _macros(catalog)
+    return [
+        _need(name, _names(catalog, query.sql, macros), found)
+        for name, query in sorted(named_queries().items())
+    ]
 
 
-def _need(name: str, sql: str, found: dict[str, Content]) -> Need:
-    plain = re.sub(r"--.*|'[^']*'", " ", sql)
-    words = set(re.findall(r"\w+", plain))
-    tables = [table for table in TABLES if re.search(rf"\b(from|join)\s+{table}\b", plain)]
+@dataclass(frozen=True)
+class Names:
+    """Names of tables and columns in a query, and in the macros that it uses."""
+
+    tables: set[str]
+    columns: set[str]
+
+
+def _macros(catalog: duckdb.DuckDBPyConnection) -> dict[str, tuple[str, list[str]]]:
+    """SQL and parameters of the catalog's own macros, by name."""
+    found = catalog.sql(
+        "select function_name, if(function_type = 'macro', 'select ', '') || macro_definition, "
+        "parameters from duckdb_functions() where not internal and macro_definition is not null"
+    ).fetchall()
+    return {name: (sql, parameters) for name, sql, parameters in found}
+
+
+def _names(
+    catalog: duckdb.DuckDBPyConnection, sql: str, macros: dict[str, tuple[str, list[str]]]
+) -> Names:
+    """What DuckDB's syntax tree of the SQL names."""
+    tables, columns = set(), set()
+    for node in nodes(catalog, sql):
+        if "column_names" in node:
+            columns.add(node["column_names"][-1])
+        path = node.get("qualified_name", {}).get("path", [])
+        if path and node.get("type") == "BASE_TABLE":
+            tables.add(path[-1])
+        elif path and path[-1] in macros:
+            inside, parameters = macros[path[-1]]
+            within = _names(catalog, inside, macros)
+            tables |= within.tables
+            columns |= within.columns - set(parameters)
+    return Names(tables, columns)
+
+
+def _need(name: str, names: Names, found: dict[str, Content]) -> Need:
+    tables = [table for table in TABLES if table in names.tables]
     present = [table for table in tables if table in found]
     # A name counts if any table that the query reads has it.
     there = set().union(*(found[table].telling for table in present))
     known = {name for table in present for name in TABLES[table].names}
     missing = [table for table in tables if table not in found]
-    return Need(name, present, missing, sorted((known & words) - there))
+    return Need(name, present, missing, sorted((known & names.columns) - there))
 
 
-def describe(found: dict[str, Content]) -> str:
+def describe(found: dict[str, Content], every: list[Need]) -> str:
     """The lines of the summary on columns and queries."""
     lines = ["our columns that stay empty:"]
     for table, content in found.items():
         names = [name for name in TABLES[table].names if name not in content.filled]
         lines.append(f"  {table}: {', '.join(names) or 'none'}")
-    every = needs(found)
     whole = [each.query for each in every if not each.missing and not each.columns]
     lines.append(f"named queries that it answers: {', '.join(whole) or 'none'}")
     related = [each for each in every if set(each.present) - {"runs"}]

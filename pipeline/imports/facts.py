@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from pipeline.import_rows import Tally
+from pipeline.imports.rows import Tally
 
 MOST_SHOWN = 10  # disagreements and scores printed
 MOST_KEYS = 50
@@ -46,13 +46,15 @@ class Facts:
     labelled: int = 0
     differ: int = 0
     examples: Sequence[Label] = ()
+    several_prompts: int = 0
+    absent: Mapping[str, str] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
 def gather(connection: duckdb.DuckDBPyConnection, keys: Mapping[str, str], tally: Tally) -> Facts:
-    """The facts of staged rows (`pipeline.import_log.staged_rows`)."""
+    """The facts of staged rows (`pipeline.imports.log.staged_rows`)."""
 
     def rows(sql: str) -> list[tuple]:
         return connection.execute(sql).fetchall()
@@ -85,6 +87,10 @@ def gather(connection: duckdb.DuckDBPyConnection, keys: Mapping[str, str], tally
         "select count(*) from (select question from staged group by question "
         "having count(distinct gold) > 1)"
     )
+    (prompts,) = rows(  # hashes: prompts are long
+        "select count(*) from (select question from staged group by question "
+        "having min(hash(prompt)) <> max(hash(prompt)))"
+    )
     examples = rows(
         "select place, case when ours is null then recorded else correct end, "
         f"coalesce(ours, correct), gold, extracted from staged where {differs} "
@@ -96,11 +102,13 @@ def gather(connection: duckdb.DuckDBPyConnection, keys: Mapping[str, str], tally
         groups=Counter({(size, k): count for size, k, count in groups}),
         steps=(steps, first, last),
         questions=questions,
-        keys=keys,
+        keys={theirs: ours for theirs, ours in keys.items() if tally.occurs(theirs)},
+        absent={theirs: ours for theirs, ours in keys.items() if not tally.occurs(theirs)},
         right=right,
         unread=unread,
         ungraded=ungraded,
         several_golds=golds[0],
+        several_prompts=prompts[0],
         scores=[] if quantiles else scores,
         quantiles=quantiles or [],
         labelled=labelled,
@@ -128,9 +136,13 @@ def describe(facts: Facts, name: str, format: str, right: float) -> str:
     ]
     for (size, k), groups in sorted(facts.groups.items()):
         lines.append(f"  {k:>2} of {size:<3} {groups:>5}   {_word(k, size)}")
-    lines += _scores(facts, right) + _labels(facts)
+    decides = not {"score", "correct"} <= set(facts.keys.values())  # else the key of `correct`
+    lines += (_scores(facts, right) if decides else []) + _labels(facts)
     lines += ["their keys and our columns:"]
     lines += [f"  {theirs} -> {ours}" for theirs, ours in facts.keys.items()]
+    if facts.absent:
+        lines += ["keys that would be read, but have no value here:"]
+        lines += [f"  {theirs} -> {ours}" for theirs, ours in facts.absent.items()]
     if facts.dropped:
         lines += ["their keys that have no column here, with their non-null values:"]
         lines += [f"  {key}: {values}" for key, values in list(facts.dropped.items())[:MOST_KEYS]]
@@ -138,6 +150,8 @@ def describe(facts: Facts, name: str, format: str, right: float) -> str:
             lines.append(f"  and {more} more")
     if facts.several_golds:
         lines += [f"{facts.several_golds} questions have several golds: the first one is kept"]
+    if facts.several_prompts:
+        lines += [f"{facts.several_prompts} questions have several prompts: the first one is kept"]
     lines += [f"left out: {each}" for each in facts.left_out]
     lines += [f"{count} {what}" for what, count in facts.notes.items() if count]
     return "\n".join(lines)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from exgrpo.errors import UserError
 from exgrpo.grading import Grader
 from exgrpo.markers import mark
-from pipeline.import_read import Row
-from pipeline.import_rows import STAGED, Source, Tally, rows_of
+from pipeline.imports.read import Row
+from pipeline.imports.rows import STAGED, Source, Tally, rows_of
 
 BATCH = 256  # rows; a batch of long responses is some megabytes
 SCHEMA = STAGED.polars_schema

@@ -16,7 +16,7 @@ from exgrpo.batch import Outcome
 from exgrpo.errors import UserError
 from exgrpo.records import Recorder
 from exgrpo.tables import TABLES
-from pipeline.import_rows import LISTS, OWN, Source
+from pipeline.imports.rows import LISTS, OWN, Source
 
 MEMORY = "512MiB"
 THREADS = 2
@@ -43,9 +43,12 @@ TRAJECTORY = "concat({run}, ':', places.step, ':', places.\"group\", ':', places
 # SQL for the rows of each table; {run} and {name} are literals, {own} the columns of the log.
 ROWS = {
     "questions": """
-        select staged.question, {source} as source, {name} as split, text, prompt, gold, level
-        from staged
-        join (select min(row) as row from places group by question) using (row)
+        select staged.question, {source} as source, {name} as split, text, prompt, first.gold,
+            first.level
+        from staged join (
+            select min(row) as row, arg_min(gold, row) as gold, arg_min(level, row) as level
+            from staged group by question
+        ) as first using (row)
     """,
     "trajectories": """
         select {trajectory} as trajectory, {run} as run, "group", slot, {own},
@@ -78,7 +81,8 @@ ROWS = {
             from rewarded group by step, "group"
         ), totals as (
             select step, avg(reward) as reward, count(*) - count(correct) as ungraded,
-                sum(summed_entropy) / sum(length) as entropy, avg(length) as length,
+                sum(summed_entropy) / sum(length) filter (summed_entropy is not null) as entropy,
+                avg(length) as length,
                 sum(length)::bigint as sampled_tokens
             from rewarded group by step
         )

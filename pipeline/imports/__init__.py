@@ -1,0 +1,1 @@
+"""`exgrpo import`: logs of other trainers, and model outputs, become runs of the lake."""
