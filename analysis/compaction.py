@@ -6,12 +6,12 @@ memory. What many questions would work out again (`exgrpo/tables/derived.py`) is
 
 import json
 import math
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from glob import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -53,9 +53,7 @@ def compact(
     """
     if run is not None:
         _check_run(entry, run)
-    lake.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{entry}-", dir=lake) as folder, _worker(folder) as connection:
-        aside = Path(folder)
+    with _aside(lake, entry) as aside, _worker(aside) as connection:
         for name, paths in sorted(parts.items()):
             _compact_table(connection, TABLES[name], paths, aside)
         written = set(parts)
@@ -100,7 +98,19 @@ def _sources(table: Table) -> set[str]:
 
 
 @contextmanager
-def _worker(folder: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _aside(lake: Path, entry: str) -> Iterator[Path]:
+    """A folder of the lake to write the entry in; what a killed process left there is removed."""
+    folder = lake / f".{entry}.making"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _worker(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection that spills into the folder."""
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": MEMORY,

@@ -7,6 +7,7 @@ is set before torch reads it.
 import errno
 import os
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,12 +36,24 @@ Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor thread
 
 CONFIG, RESULTS = Path("config"), Path("results")
 
+_FREE = "Free some, run the same again."
+_ALLOW = "Allow writing there, or name another folder with --results."
+REMEDIES = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EACCES: _ALLOW,
+    errno.EPERM: _ALLOW,
+    errno.EROFS: _ALLOW,
+}
+
 
 def main() -> None:
-    """Run the command line. A UserError or a full disk is told in a line and exit code 2.
+    """Run the command line. A UserError, a full or a locked disk is told in a line, exit code 2.
 
     A job that was preempted ends with EX_TEMPFAIL: the workflow tries it again.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where a terminal lacks a letter
     try:
         app()
     except (UserError, AnalysisError) as error:
@@ -50,11 +63,11 @@ def main() -> None:
         print(f"preempted: {printable(str(told))}", file=sys.stderr)
         sys.exit(os.EX_TEMPFAIL)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in REMEDIES:
             raise
         where = f"{error.filename}: " if error.filename else ""
         message = printable(f"{where}{error.strerror}")
-        print(f"error: {message}. Free some, run the same again.", file=sys.stderr)
+        print(f"error: {message}. {REMEDIES[error.errno]}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:
         if end.code == 130:  # typer's answer to Ctrl-C
@@ -84,6 +97,8 @@ def open_app(
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8501,
 ) -> None:
     """Open the dashboard, for this machine only."""
+    from analysis.limits import limit_memory
+
     page = Path(__file__).resolve().parents[1] / "app" / "main.py"
     options = [
         "--server.address=127.0.0.1",
@@ -93,6 +108,7 @@ def open_app(
     ]
     os.environ["EXGRPO_RESULTS"] = str(results.resolve())
     command = [sys.executable, "-m", "streamlit", "run", str(page), *options]
+    limit_memory()  # it holds for the server, too
     os.execv(command[0], command)
 
 
@@ -122,12 +138,14 @@ def sql(
     results: Results = RESULTS,
 ) -> None:
     """Ask the catalog a question in SQL, read-only."""
+    from analysis.limits import limit_memory
     from pipeline import named
     from pipeline.sql import Output, print_answer, print_named, prompt
 
     parameters = named.read_parameters(study, run or [], param or [])
     output = Output(format, limit, seconds)
     named.check_request(query, name, parameters, explain)
+    limit_memory()
     if explain:
         print(named.explain(name))
     elif name is not None:

@@ -1,7 +1,7 @@
 """Ask the catalog in the terminal: one SELECT, a named query, or a prompt."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from analysis.catalog import TIME_LIMIT, open_catalog
 from analysis.errors import UserError
+from analysis.limits import GRACE, ending_after
 from analysis.live import find_runs
 from analysis.queries import MOST_BYTES, Answer, ask, ask_named, flat
 from pipeline.live_catalog import live_catalog
@@ -62,7 +63,7 @@ def print_answer(results: Path, query: str, output: Output = DEFAULT, live: bool
     """
     _check(output)
     with _opened(results, live, output.seconds) as connection:
-        _print(ask(connection, query, output.limit), output)
+        _print(_in_time(output, lambda: ask(connection, query, output.limit)), output)
 
 
 def print_named(
@@ -75,7 +76,9 @@ def print_named(
     """Print the answer to a named query, as `print_answer` does."""
     _check(output)
     with _opened(results, live, output.seconds) as connection:
-        _print(ask_named(connection, name, parameters, output.limit), output)
+        _print(
+            _in_time(output, lambda: ask_named(connection, name, parameters, output.limit)), output
+        )
 
 
 def prompt(results: Path, output: Output = DEFAULT, live: bool = False) -> None:
@@ -100,6 +103,13 @@ def prompt(results: Path, output: Output = DEFAULT, live: bool = False) -> None:
                 _respond(connection, statement, output)
             except UserError as error:
                 print(f"error: {printable(str(error))}", file=sys.stderr)
+
+
+def _in_time(output: Output, question: Callable[[], Answer]) -> Answer:
+    """The answer, within the time limit also where DuckDB does not look at it."""
+    late = f"the query took more than {output.seconds:g} s and could not be stopped, so this ends"
+    with ending_after(output.seconds + GRACE, lambda: print(f"error: {late}", file=sys.stderr)):
+        return question()
 
 
 def _check(output: Output) -> None:
@@ -174,7 +184,7 @@ def _respond(connection: duckdb.DuckDBPyConnection, statement: str, output: Outp
     if statement.startswith("\\"):
         _describe(connection, statement.rstrip(";"))
     else:
-        _print(ask(connection, statement, output.limit), output)
+        _print(_in_time(output, lambda: ask(connection, statement, output.limit)), output)
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, command: str) -> None:

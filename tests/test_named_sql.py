@@ -29,18 +29,18 @@ Captured = pytest.CaptureFixture[str]
 ECHO = """\
 -- purpose: What comes out of what goes in?
 -- grain: a number up to `rows`
--- param study text = null: the study; all if null
--- param run text[] = a, b: runs
+-- param word text = null: a word
+-- param words text[] = a, b: words
 -- param rows integer: rows
 -- param factor double = 2: times this
 -- param flag boolean = true: as it is
 -- column i: number, from 0 [row]
--- column study: the study
--- column run: runs
+-- column word: a word
+-- column words: words
 -- column factor: factor
 -- column flag: flag
 -- column twice: a structure
-select range as i, $study as study, $run as run, $factor as factor, $flag as flag,
+select range as i, $word as word, $words as words, $factor as factor, $flag as flag,
     {'x': range * 2} as twice
 from range($rows)
 """
@@ -77,13 +77,13 @@ def test_a_header_is_read(own_queries: Path) -> None:
     query = read_query(own_queries / "echo.sql")
     assert (query.name, query.purpose) == ("echo", "What comes out of what goes in?")
     assert list(query.parameters.values()) == [
-        Parameter("study", "text", None, False, "the study; all if null"),
-        Parameter("run", "text[]", ["a", "b"], False, "runs"),
+        Parameter("word", "text", None, False, "a word"),
+        Parameter("words", "text[]", ["a", "b"], False, "words"),
         Parameter("rows", "integer", None, True, "rows"),
         Parameter("factor", "double", 2.0, False, "times this"),
         Parameter("flag", "boolean", True, False, "as it is"),
     ]
-    assert list(query.columns) == ["i", "study", "run", "factor", "flag", "twice"]
+    assert list(query.columns) == ["i", "word", "words", "factor", "flag", "twice"]
     assert query.columns["i"] == "number, from 0 [row]"
 
 
@@ -125,13 +125,13 @@ def test_a_wrong_header_is_an_error(own_queries: Path, old: str, new: str, messa
     ("given", "found"),
     [
         ({"rows": 1}, (None, ["a", "b"], 2.0, True)),
-        ({"rows": "1", "study": "s"}, ("s", ["a", "b"], 2.0, True)),
-        ({"rows": " 1 ", "run": "c, d,"}, (None, ["c", "d"], 2.0, True)),
-        ({"rows": 1, "run": ["c,d"]}, (None, ["c,d"], 2.0, True)),
-        ({"rows": 1, "run": [], "flag": "False"}, (None, [], 2.0, False)),
-        ({"rows": 1, "run": None, "flag": None}, (None, None, 2.0, None)),
+        ({"rows": "1", "word": "s"}, ("s", ["a", "b"], 2.0, True)),
+        ({"rows": " 1 ", "words": "c, d,"}, (None, ["c", "d"], 2.0, True)),
+        ({"rows": 1, "words": ["c,d"]}, (None, ["c,d"], 2.0, True)),
+        ({"rows": 1, "words": [], "flag": "False"}, (None, [], 2.0, False)),
+        ({"rows": 1, "words": None, "flag": None}, (None, None, 2.0, None)),
         ({"rows": 1, "factor": "1e3", "flag": False}, (None, ["a", "b"], 1000.0, False)),
-        ({"rows": 1, "study": ""}, ("", ["a", "b"], 2.0, True)),
+        ({"rows": 1, "word": ""}, ("", ["a", "b"], 2.0, True)),
     ],
 )
 def test_parameters_have_defaults_and_are_read_from_text(
@@ -141,7 +141,7 @@ def test_parameters_have_defaults_and_are_read_from_text(
     found: tuple[object, ...],
 ) -> None:
     frame = answer(connection, "echo", **given)
-    assert frame.select("study", "run", "factor", "flag").rows() == [found]
+    assert frame.select("word", "words", "factor", "flag").rows() == [found]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_parameters_have_defaults_and_are_read_from_text(
         ({"rows": 1, "factor": "nan"}, "the value 'nan' is no double"),
         ({"rows": 1, "flag": "yes"}, "the value 'yes' is no boolean: expected true or false"),
         ({"rows": 1, "flag": [True]}, r"the value \[True\] is no boolean"),
-        ({"rows": 1, "study": 7}, "the value 7 is no text"),
-        ({"rows": 1, "run": [7]}, r"the value \[7\] is no text\[\]"),
-        ({"rows": 1, "rnu": "a"}, "no parameter 'rnu' .value 'a'.. Did you mean 'run'"),
+        ({"rows": 1, "word": 7}, "the value 7 is no text"),
+        ({"rows": 1, "words": [7]}, r"the value \[7\] is no text\[\]"),
+        ({"rows": 1, "wrods": "a"}, "no parameter 'wrods' .value 'a'.. Did you mean 'words'"),
     ],
 )
 def test_wrong_values_are_named(
@@ -257,10 +257,10 @@ def test_one_query_is_explained(own_queries: Path) -> None:
         "One row is",
         "    a number up to `rows`",
     ]
-    assert "  run text[] = a,b" in lines
+    assert "  words text[] = a,b" in lines
     assert "  rows integer, required" in lines
     assert "  flag boolean = true" in lines
-    assert lines[lines.index("  study text = null") + 1] == "      the study; all if null"
+    assert lines[lines.index("  word text = null") + 1] == "      a word"
     assert lines[lines.index("  i") + 1] == "      number, from 0 [row]"
     with pytest.raises(UserError, match="Did you mean 'echo'"):
         explain("ecko")
@@ -295,24 +295,32 @@ def test_mistakes_of_the_command_are_one_line(demo: DemoResults) -> None:
 def test_the_screen_shows_defaults_and_empty_fields_have_them(
     own_queries: Path, results: Path
 ) -> None:
-    test = open_screen("sql", named="echo", parameters=["rows=2", "run=a", "run=b,c"])
+    test = open_screen("sql", named="echo", parameters=["rows=2", "words=c", "words=d,e"])
     assert {item.label: item.placeholder for item in test.text_input} == {
+        "word: a word": "default: null",
         "rows: rows": "required",
         "factor: times this": "default: 2.0",
     }
     shown = test.dataframe[-1].value
-    assert [list(runs) for runs in shown["run"]] == [["a", "b,c"]] * 2
+    assert [list(words) for words in shown["words"]] == [["c", "d,e"]] * 2
     assert list(shown["factor"]) == [2.0, 2.0]
-    test.text_input[0].set_value("3")
-    test.text_input[1].set_value("0.5")
+    for field, value in zip(test.text_input, ("", "3", "0.5"), strict=True):
+        field.set_value(value)
     test.multiselect[0].set_value([])
     test.button[1].click().run()
     assert test.query_params["parameters"] == ["rows=3", "factor=0.5"]
     shown = test.dataframe[-1].value
     assert list(shown["factor"]) == [0.5] * 3
-    assert [list(runs) for runs in shown["run"]] == [["a", "b"]] * 3
+    assert [list(words) for words in shown["words"]] == [["a", "b"]] * 3
     missing = open_screen("sql", named="echo")
     assert "needs the parameter 'rows'" in texts(
         open_screen("sql", named="echo", limit="100", parameters=["flag=true"])
     )
     assert missing.error
+
+
+def test_the_screen_offers_runs(own_queries: Path, demo: DemoResults, results: Path) -> None:
+    runs = [row["run"] for row in demo.rows["runs"] if row["arm"] == "exgrpo"]
+    test = open_screen("sql", named="runs_overview", parameters=[f"run={run}" for run in runs])
+    assert list(test.dataframe[-1].value["run"]) == runs
+    assert set(test.multiselect[0].options) == {row["run"] for row in demo.rows["runs"]}
