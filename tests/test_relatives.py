@@ -49,7 +49,7 @@ def test_fresh_questions_are_asked_until_enough_groups_have_signal(
         batch={"learning_groups": wanted, "max_rounds": 3},
         objective={"difficulty": difficulty},
         questions={"train": 16},
-        training={"steps": 5},
+        training={"steps": 12},
     )
     groups = run.rows.group_by(["step", "group"], maintain_order=True).first()
     for step in run.table("steps").iter_rows(named=True):

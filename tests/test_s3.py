@@ -91,7 +91,7 @@ def upload(
 
 def content(catalog: Path) -> dict[str, pl.DataFrame]:
     """Every table but catalog_info, and of that what does not depend on place and time."""
-    with duckdb.connect(catalog, read_only=True) as connection:
+    with open_catalog(catalog) as connection:
         tables = [*(table.name for table in MATERIALISED), INFO.name]
         frames = {name: connection.sql(f"FROM {name} ORDER BY ALL").pl() for name in tables}
     return frames | {INFO.name: frames[INFO.name].drop("lake", "built")}

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -165,7 +166,7 @@ def test_buffer_share_bounds_what_a_step_draws(go: Go) -> None:
     steps = run.table("steps")
     buffered = [0, *steps["buffer_questions"]][:-1]
     assert steps["experiential_groups"].to_list() == [min(4, int(0.4 * n)) for n in buffered]
-    assert set(steps["experiential_groups"]) > {0, 1}
+    assert steps["experiential_groups"].n_unique() > 2
 
 
 def test_random_is_not_always_the_same_place(go: Go) -> None:
@@ -185,11 +186,13 @@ def test_passes_and_updates(go: Go) -> None:
 
 
 def test_gradient_clip(go: Go) -> None:
-    free, bound = (go(learning_rate=0.0, optimiser={"grad_clip": each}) for each in (None, 0.1))
+    free = go(learning_rate=0.0, optimiser={"grad_clip": None})
     norms = [norm(update.gradient) for update in free.updates]
-    assert max(norms) > 0.1 > min(norms)
+    clip = median(norms)
+    assert max(norms) > clip > min(norms)
+    bound = go(learning_rate=0.0, optimiser={"grad_clip": clip})
     for one, other, size in zip(free.updates, bound.updates, norms, strict=True):
-        scaled = {name: each * min(1.0, 0.1 / size) for name, each in one.gradient.items()}
+        scaled = {name: each * min(1.0, clip / size) for name, each in one.gradient.items()}
         assert distance(scaled, other.gradient) < 1e-5 * size  # torch adds 1e-6 to the norm
 
 
