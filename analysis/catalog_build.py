@@ -15,12 +15,13 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from analysis.catalog import MEMORY, THREADS
+from analysis.catalog import MEMORY
 from analysis.compaction import MANY_ROWS_A_KEY
 from analysis.errors import UserError, reason
 from analysis.lake import Entry, check_files, check_there
 from analysis.sql_types import SQL_TYPE, declared, literal, quoted
 from analysis.storage import Lake, locate, register
+from analysis.worker import open_worker
 from exgrpo.tables import RUNS, TABLES, TOKENS
 from exgrpo.tables.schema import INT, TEXT, Column, Table
 
@@ -159,12 +160,7 @@ def _build_anew(path: Path, taken: list[Entry], lake: Lake, info: pl.DataFrame) 
 
 
 def _writing(path: Path, lake: Lake) -> duckdb.DuckDBPyConnection:
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        "threads": THREADS,
-    }
-    connection = duckdb.connect(path, config=limits)
-    connection.execute("SET enable_progress_bar = false")
+    connection = open_worker(MEMORY, path)
     register(connection, lake)
     return connection
 

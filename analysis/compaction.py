@@ -21,13 +21,13 @@ import pyarrow as pa
 from analysis.errors import UserError
 from analysis.lake import Entry, LakeFile, footer, marker, put_in_place
 from analysis.sql_types import cast, literal, quoted
+from analysis.worker import open_worker
 from exgrpo.tables import DERIVED, RUNS, TABLES, TOKENS, TRAJECTORIES
 from exgrpo.tables.derived import VISITS
 from exgrpo.tables.manifest import file_hash
 from exgrpo.tables.schema import SCHEMA_VERSION, Table
 
 MEMORY = "2GiB"  # the workflow compacts two logs side by side
-THREADS = 2
 
 MANY_ROWS_A_KEY = ("experience",)  # elsewhere the columns of `order` name a row
 REWARDS = ("correct", "reward")  # their sums must be those of the log
@@ -53,7 +53,10 @@ def compact(
     """
     if run is not None:
         _check_run(entry, run)
-    with _aside(lake, entry) as aside, _worker(aside) as connection:
+    with (
+        _aside(lake, entry) as aside,
+        open_worker(MEMORY, temp_directory=str(aside / "spill")) as connection,
+    ):
         for name, paths in sorted(parts.items()):
             _compact_table(connection, TABLES[name], paths, aside)
         written = set(parts)
@@ -107,19 +110,6 @@ def _aside(lake: Path, entry: str) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _worker(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that spills into the folder."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        "threads": THREADS,
-        "temp_directory": f"{folder}/spill",
-    }
-    with duckdb.connect(config=limits) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
 
 
 def _compact_table(

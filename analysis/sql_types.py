@@ -1,5 +1,7 @@
 """How DuckDB writes the types and columns of `exgrpo.tables`."""
 
+from collections.abc import Collection
+
 from exgrpo.tables import Table
 from exgrpo.tables.schema import BOOL, FLOAT, FLOATS, INT, INTS, TEXT, ColumnType
 
@@ -23,11 +25,12 @@ def declared(table: Table) -> str:
     return ", ".join(f"{quoted([column.name])} {SQL_TYPE[column.type]}" for column in table.columns)
 
 
-def cast(table: Table) -> str:
-    """The columns of a table, each as its declared type, as SELECT wants them."""
+def cast(table: Table, among: Collection[str] | None = None) -> str:
+    """The columns of a table (those `among` the names), as declared, as SELECT wants them."""
     return ", ".join(
         f"CAST({name} AS {SQL_TYPE[column.type]}) AS {name}"
         for column in table.columns
+        if among is None or column.name in among
         for name in (quoted([column.name]),)
     )
 

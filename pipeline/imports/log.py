@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 
-from analysis.sql_types import SQL_TYPE, literal, quoted
+from analysis.sql_types import cast, literal, quoted
+from analysis.worker import open_worker
 from exgrpo.batch import Outcome
 from exgrpo.errors import UserError
 from exgrpo.records import Recorder
@@ -19,7 +20,6 @@ from exgrpo.tables import TABLES
 from pipeline.imports.rows import LISTS, OWN, Source
 
 MEMORY = "512MiB"
-THREADS = 2
 ROW_GROUP = 2048  # DuckDB's least: rows may be long
 
 PLACES = """
@@ -104,15 +104,11 @@ def staged_rows(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
     UserError when DuckDB fails within, as on a full disk.
     """
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        "threads": THREADS,
-        "temp_directory": str(file.with_name("spill")),
-        "preserve_insertion_order": False,
-    }
+    spill = str(file.with_name("spill"))
     try:
-        with duckdb.connect(config=limits) as connection:
-            connection.execute("set enable_progress_bar = false")
+        with open_worker(
+            MEMORY, temp_directory=spill, preserve_insertion_order=False
+        ) as connection:
             _group(connection, file)
             yield connection
     except duckdb.Error as error:
@@ -181,13 +177,7 @@ def write_log(
 
 def _copy(connection: duckdb.DuckDBPyConnection, table: str, rows: str, part: Path) -> int:
     """Write rows as Parquet with the declared types; how many they are."""
-    there = connection.sql(rows).columns
-    chosen = ", ".join(
-        f"cast({name} as {SQL_TYPE[column.type]}) as {name}"
-        for column in TABLES[table].columns
-        if column.name in there
-        for name in (quoted([column.name]),)
-    )
+    chosen = cast(TABLES[table], connection.sql(rows).columns)
     statement = (
         f"copy (select {chosen} from ({rows})) to {literal(str(part))} "
         f"(format parquet, compression zstd, row_group_size {ROW_GROUP}, use_tmp_file false)"
