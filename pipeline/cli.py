@@ -1,7 +1,6 @@
-"""The `exgrpo` command: one command a stage of the workflow, and the ones that a person types.
+"""The `exgrpo` command: what a person types, and (`pipeline/cli_stages.py`) the stages.
 
-Every stage is imported inside its command: `exgrpo --help` stays fast, and the number of threads
-is set before torch reads it.
+Every command imports what it needs inside: `exgrpo --help` stays fast.
 """
 
 import errno
@@ -9,16 +8,15 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import PreemptedError, UserError
+from pipeline.cli_options import CONFIG, RESULTS, Config, Results, StudyName, load
+from pipeline.cli_stages import stages
 from pipeline.terminal import printable
-
-if TYPE_CHECKING:
-    from exgrpo.studies import Study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,14 +25,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Train, ask and look: does replaying experience help, which experience, and why?",
 )
-
-StudyName = Annotated[str, typer.Option("--study", help="A file of <config>/studies.")]
-Config = Annotated[Path, typer.Option("--config", help="Folder of the studies and arms.")]
-Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
-Run = Annotated[str, typer.Option("--run", help="Run id, as study.json lists them.")]
-Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads to use.")]
-
-CONFIG, RESULTS = Path("config"), Path("results")
 
 _FREE = "Free some, run the same again."
 _ALLOW = "Allow writing there, or name another folder with --results."
@@ -221,143 +211,15 @@ def history(
 
 
 @app.command()
-def questions(
-    study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS
-) -> None:
-    """Stage: make the questions of every split."""
-    from pipeline.questions import make_questions
-
-    make_questions(_load(study, config), results)
-
-
-@app.command("base-model")
-def base_model(
-    study: StudyName = "tiny",
-    config: Config = CONFIG,
-    results: Results = RESULTS,
-    threads: Threads = 1,
-) -> None:
-    """Stage: pretrain the model that training starts from."""
-    _before_torch(threads)
-    from pipeline.base_model import make_base_model
-
-    make_base_model(_load(study, config), results, threads)
-
-
-@app.command()
-def train(
-    run: Run,
-    study: StudyName = "tiny",
-    config: Config = CONFIG,
-    results: Results = RESULTS,
-    threads: Threads = 1,
-) -> None:
-    """Stage: train one run, from its last checkpoint on."""
-    _before_torch(threads)
-    from pipeline.train import train_run
-
-    train_run(_load(study, config), run, results, threads)
-
-
-@app.command()
-def evaluate(
-    run: Run,
-    study: StudyName = "tiny",
-    config: Config = CONFIG,
-    results: Results = RESULTS,
-    threads: Threads = 1,
-) -> None:
-    """Stage: sample test questions with a trained model."""
-    _before_torch(threads)
-    from pipeline.evaluate import evaluate_run
-
-    evaluate_run(_load(study, config), run, results, threads)
-
-
-@app.command()
-def lake(
-    entry: Annotated[str, typer.Option(help="A run id, or questions-<study>.")],
-    study: StudyName = "tiny",
-    config: Config = CONFIG,
-    results: Results = RESULTS,
-) -> None:
-    """Stage: put the log of one run into the lake."""
-    from pipeline.lake import add_study_entry
-
-    add_study_entry(_load(study, config), entry, results)
-
-
-@app.command()
-def catalog(
-    study: Annotated[
-        str | None, typer.Option(help="Also note for this study what the catalog holds.")
-    ] = None,
-    lake: Annotated[
-        str | None,
-        typer.Option(
-            help="A lake elsewhere: a folder, or s3://bucket/path; <results>/lake unless told."
-        ),
-    ] = None,
-    results: Results = RESULTS,
-) -> None:
-    """Stage: build the read-only SQL catalog from the lake."""
-    from pipeline.catalog import build_catalog
-
-    build_catalog(results, study, lake)
-
-
-@app.command()
-def analyse(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
-    """Stage: estimate every effect with its interval."""
-    from pipeline.analyse import analyse as analyse_study
-
-    analyse_study(_load(study, config), results)
-
-
-@app.command()
-def figures(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
-    """Stage: draw the figures."""
-    from pipeline.figures import make_figures
-
-    make_figures(_load(study, config), results)
-
-
-@app.command()
-def report(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
-    """Stage: write the self-contained HTML report."""
-    from pipeline.report import make_report
-
-    make_report(_load(study, config), results)
-
-
-@app.command()
-def summary(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
-    """Stage: print the closing table."""
-    from pipeline.summary import print_summary
-
-    print_summary(_load(study, config), results)
-
-
-@app.command()
 def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
     """Put the closing table of a study into README.md, between its markers."""
     from pipeline.readme import update_readme
 
-    changed = update_readme(_load(study, config), results)
+    changed = update_readme(load(study, config), results)
     print("README.md: updated" if changed else "README.md: up to date")
 
 
-def _load(name: str, config: Path) -> "Study":
-    from exgrpo.studies import load_study
-
-    return load_study(name, config)
-
-
-def _before_torch(threads: int) -> None:
-    # Numerical libraries read these once, when they are imported.
-    for library in ("OMP", "MKL", "OPENBLAS", "VECLIB", "NUMEXPR"):
-        os.environ[f"{library}_NUM_THREADS"] = str(threads)
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # our own lines say enough
+app.add_typer(stages)
 
 
 if __name__ == "__main__":

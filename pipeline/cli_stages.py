@@ -1,0 +1,139 @@
+"""The commands that the workflow calls: one a stage.
+
+Every stage is imported inside its command: `exgrpo --help` stays fast, and the number of threads
+is set before torch reads it.
+"""
+
+import os
+from typing import Annotated
+
+import typer
+
+from pipeline.cli_options import CONFIG, RESULTS, Config, Results, Run, StudyName, Threads, load
+
+stages = typer.Typer()
+
+
+@stages.command()
+def questions(
+    study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS
+) -> None:
+    """Stage: make the questions of every split."""
+    from pipeline.questions import make_questions
+
+    make_questions(load(study, config), results)
+
+
+@stages.command("base-model")
+def base_model(
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: pretrain the model that training starts from."""
+    _before_torch(threads)
+    from pipeline.base_model import make_base_model
+
+    make_base_model(load(study, config), results, threads)
+
+
+@stages.command()
+def train(
+    run: Run,
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: train one run, from its last checkpoint on."""
+    _before_torch(threads)
+    from pipeline.train import train_run
+
+    train_run(load(study, config), run, results, threads)
+
+
+@stages.command()
+def evaluate(
+    run: Run,
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+    threads: Threads = 1,
+) -> None:
+    """Stage: sample test questions with a trained model."""
+    _before_torch(threads)
+    from pipeline.evaluate import evaluate_run
+
+    evaluate_run(load(study, config), run, results, threads)
+
+
+@stages.command()
+def lake(
+    entry: Annotated[str, typer.Option(help="A run id, or questions-<study>.")],
+    study: StudyName = "tiny",
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+) -> None:
+    """Stage: put the log of one run into the lake."""
+    from pipeline.lake import add_study_entry
+
+    add_study_entry(load(study, config), entry, results)
+
+
+@stages.command()
+def catalog(
+    study: Annotated[
+        str | None, typer.Option(help="Also note for this study what the catalog holds.")
+    ] = None,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            help="A lake elsewhere: a folder, or s3://bucket/path; <results>/lake unless told."
+        ),
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Stage: build the read-only SQL catalog from the lake."""
+    from pipeline.catalog import build_catalog
+
+    build_catalog(results, study, lake)
+
+
+@stages.command()
+def analyse(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: estimate every effect with its interval."""
+    from pipeline.analyse import analyse as analyse_study
+
+    analyse_study(load(study, config), results)
+
+
+@stages.command()
+def figures(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: draw the figures."""
+    from pipeline.figures import make_figures
+
+    make_figures(load(study, config), results)
+
+
+@stages.command()
+def report(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: write the self-contained HTML report."""
+    from pipeline.report import make_report
+
+    make_report(load(study, config), results)
+
+
+@stages.command()
+def summary(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
+    """Stage: print the closing table."""
+    from pipeline.summary import print_summary
+
+    print_summary(load(study, config), results)
+
+
+def _before_torch(threads: int) -> None:
+    # Numerical libraries read these once, when they are imported.
+    for library in ("OMP", "MKL", "OPENBLAS", "VECLIB", "NUMEXPR"):
+        os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # our own lines say enough
