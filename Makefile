@@ -1,6 +1,7 @@
 # Each target does all of its own set-up: a virtual environment in .venv with the pinned versions.
 STUDY ?= tiny
 CORES ?= 2
+PAGE ?= docs/results/$(STUDY).md
 THREADS ?= 1
 
 BIN := .venv/bin
@@ -15,7 +16,7 @@ PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app readme benchmarks benchmarks-lake golden test lint clean clean-results setup
+.PHONY: help reproduce app readme results benchmarks benchmarks-lake benchmarks-statistics golden test lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +36,9 @@ readme: $(STAMP)  ## put the results of a study and new pictures of the dashboar
 	@$(BIN)/exgrpo readme --study $(STUDY)
 	@$(BIN)/python docs/screenshots.py
 
+results: $(STAMP)  ## write what a study and its companions say to docs/results/
+	@$(BIN)/exgrpo results $(STUDY) --to $(PAGE)
+
 benchmarks: $(PEERS_STAMP)  ## speed and memory against what people would otherwise use
 	@for each in $(BENCHMARKS); do \
 		echo; echo "== $$each.py"; \
@@ -48,6 +52,9 @@ benchmarks: $(PEERS_STAMP)  ## speed and memory against what people would otherw
 
 benchmarks-lake: $(STAMP)  ## build and ask lakes of a million and ten million trajectories
 	@$(BIN)/python benchmarks/lake.py $(if $(FOLDER),--folder '$(FOLDER)')
+
+benchmarks-statistics: $(STAMP)  ## do intervals, tests and power hold what they say?
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/intervals.py
 
 golden: $(STAMP)  ## make the small lake that tests ask again, tests/golden/lake
 	OMP_NUM_THREADS=1 $(BIN)/python tests/golden/make.py

@@ -25,8 +25,13 @@ from analysis.worker import open_worker
 from exgrpo.tables import RUNS, TABLES, TOKENS
 from exgrpo.tables.schema import INT, TEXT, Column, Table
 
-# The same fact may come from several entries (two studies that share questions or a tokenizer).
-SHARED = {"questions": ("question", "split"), "vocabulary": ("tokenizer", "token_id")}
+# The same fact may come from several entries (two studies that share questions or a tokenizer), or
+# an entry holds facts of another's run (judgements): `run` does not say whose rows these are.
+SHARED = {
+    "questions": ("question", "split"),
+    "vocabulary": ("tokenizer", "token_id"),
+    "judgements": ("run", "trajectory", "judge"),
+}
 MATERIALISED = [table for table in TABLES.values() if table is not TOKENS]
 
 # Table macros and others, that named queries use beside the tables.

@@ -118,6 +118,20 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
+def tested_claims(
+    verdicts: list[tuple[Claim, Verdict]],
+) -> tuple[list[tuple[Claim, Verdict]], str]:
+    """The claims that a study tested, and a sentence about those that it could not.
+
+    Statements that are counted, not estimated, say nothing about the study: they are left out.
+    """
+    estimated = [pair for pair in verdicts if pair[0].unit != "counted"]
+    tested = [pair for pair in estimated if pair[1].verdict != "not testable here"]
+    names = ", ".join(claim.id for claim, _ in estimated if (claim, _) not in tested)
+    rest = f"Not testable here: {names}." if names else ""
+    return tested, f"{rest} `exgrpo claims` says why, and has the whole ledger.".strip()
+
+
 def claim_cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str]:
     """Id, the claim in short, verdict, and estimate with interval (or why there is none)."""
     found = show_interval(verdict, claim.unit) or verdict.reading.partition(": ")[2]

@@ -10,6 +10,7 @@ from analysis.arms import BASE, arm_order
 from analysis.comparison import FEW_SEEDS
 from analysis.theme import MUTED, faded, look
 
+EMPTY_HEIGHT = 200  # pixels
 Frames = Mapping[str, pl.DataFrame]
 
 
@@ -19,26 +20,31 @@ class StudyFacts:
 
     name: str
     world: str
-    seeds: list[int]
+    seeds: list[int]  # none for an import
     arms: list[str]
+
+    @property
+    def _one(self) -> str:
+        return "seed" if self.seeds else "import"
 
     @property
     def seed_band(self) -> str:
         """What line and band of a curve are."""
-        if len(self.seeds) == 1:
-            return "line: the only seed, so there is no band"
+        if len(self.seeds) <= 1:
+            return f"line: the only {self._one}, so there is no band"
         return "line: mean over seeds; band: least to greatest seed, not an interval"
 
     def interval_over(self, level: float) -> str:
         """Of what an interval of tables and figures is one."""
-        over = "questions and seeds" if len(self.seeds) > 1 else "questions only: one seed"
+        over = "questions and seeds" if len(self.seeds) > 1 else f"questions only: one {self._one}"
         coarse = "; coarse with few seeds" if 1 < len(self.seeds) < FEW_SEEDS else ""
         return f"{100 * level:.0f} % bootstrap interval over {over}{coarse}"
 
     def subtitle(self, meaning: str) -> str:
         """World, seeds and the meaning of the band in one line, two if it is long."""
-        seeds = f"{'seed' if len(self.seeds) == 1 else 'seeds'} {', '.join(map(str, self.seeds))}"
-        return f"{self.world} · {seeds}<br>{meaning}"
+        name = "seed" if len(self.seeds) == 1 else "seeds"
+        seeds = f" · {name} {', '.join(map(str, self.seeds))}" if self.seeds else ""
+        return f"{self.world}{seeds}<br>{meaning}"
 
 
 def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
@@ -54,6 +60,8 @@ def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
 
 def _world(runs: pl.DataFrame) -> str:
     first = runs.sort("pretrained", nulls_last=True).row(0, named=True)
+    if first["status"] == "imported":
+        return f"import {first['arm']}"
     if first["world"] is None or first["pretrained"] is None:
         return f"base model {first['base_model']}"
     trained = runs.drop_nulls("max_level")
@@ -84,7 +92,7 @@ def say_empty(plot: go.Figure, what: str) -> go.Figure:
         x=0.5,
         y=0.5,
     )
-    return plot
+    return plot.update_layout(height=EMPTY_HEIGHT)
 
 
 def by_seed(rows: pl.DataFrame, x: str, y: str) -> pl.DataFrame:

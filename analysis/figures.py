@@ -14,6 +14,7 @@ from analysis import figures_accuracy as accuracy
 from analysis import figures_training as training
 from analysis.closing import UNADJUSTED
 from analysis.drawing import Frames, StudyFacts
+from analysis.observations.registry import OBSERVATIONS
 from analysis.theme import HEIGHT, TEMPLATE, WIDTH
 
 
@@ -28,15 +29,24 @@ class Figure:
 
 def all_figures(facts: StudyFacts, frames: Frames, comparison: dict[str, Any]) -> list[Figure]:
     """Every figure, in the order of the report. One without rows says so."""
-    figures = []
-    for name, (title, reading, draw) in FIGURES.items():
-        plot = draw(facts, frames, comparison)
-        plot.update_layout(
-            template=TEMPLATE, width=WIDTH, height=plot.layout.height or HEIGHT, title_text=title
-        )
-        plot.update_annotations(font_size=13)
-        figures.append(Figure(name, reading, plot))
-    return figures
+    of_study = [
+        Figure(name, reading, finished(draw(facts, frames, comparison), title))
+        for name, (title, reading, draw) in FIGURES.items()
+    ]
+    observed = [
+        Figure(each.name, each.reading, finished(each.draw(facts, frames), each.title))
+        for each in OBSERVATIONS
+    ]
+    return of_study + observed
+
+
+def finished(plot: go.Figure, title: str) -> go.Figure:
+    """The figure with its title and the look that all have."""
+    plot.update_layout(
+        template=TEMPLATE, width=WIDTH, height=plot.layout.height or HEIGHT, title_text=title
+    )
+    plot.update_annotations(font_size=13)
+    return plot
 
 
 Draw = Callable[[StudyFacts, Frames, dict[str, Any]], go.Figure]
@@ -100,4 +110,8 @@ FIGURES: dict[str, tuple[str, str, Draw]] = {
         "Solid lines that fall while dotted ones rise: questions are solved and leave the buffer.",
         training.buffer_dynamics,
     ),
+}
+
+READINGS = {name: reading for name, (_, reading, _) in FIGURES.items()} | {
+    each.name: each.reading for each in OBSERVATIONS
 }

@@ -104,6 +104,8 @@ def _remedy(entry: Entry, lake: Lake) -> str:
         return f"Copy {entry.entry} there again, its file in entries/ last (see docs/lake.md)."
     if entry.entry.startswith("import-"):
         return "Make it again: import the file once more under the same name."
+    if entry.entry.startswith("judgements-"):
+        return "Make it again: run the same `exgrpo judge` once more; it asks nothing twice."
     return (
         f"Make it again: remove {marker(lake, entry.entry)} and run "
         f"`exgrpo lake --study {entry.study} --entry {entry.entry}`."

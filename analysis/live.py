@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import polars as pl
 
-from analysis.alarms import WINDOW, Alarm, alarms, smoothed
+from analysis.alarms import MARKERS, MARKS_SCHEMA, WINDOW, Alarm, alarms, smoothed
 from analysis.errors import UserError
 from analysis.lake import scan
-from exgrpo.tables import STEPS, VOCABULARY
+from exgrpo.tables import STEPS, TRAJECTORIES, VOCABULARY
 from exgrpo.tables.manifest import LogError, Part, check_part, live_parts
 from exgrpo.tables.schema import SCHEMA_VERSION
 
@@ -44,12 +44,15 @@ class PlannedRun:
 class RunLog:
     """The rows of table `steps` that a run has logged, and what could not be read of them.
 
-    vocabulary: number of tokens, where the log says. problem: one sentence, or None.
+    vocabulary: number of tokens, where the log says. problem: one sentence, or None. marks: how
+    many answers were marked, see `analysis.alarms`; None of a run that is done, for it is not
+    warned any more.
     """
 
     steps: pl.DataFrame
     vocabulary: int | None = None
     problem: str | None = None
+    marks: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,15 @@ def read_log(folder: Path) -> RunLog:
             live = live_parts(log)
             ours = [part for part in live if part.schema_version == SCHEMA_VERSION]
             frames = [_rows(log, part) for part in ours if part.table == STEPS.name]
+            marks = None if (folder / "done.json").is_file() else _marks(log, ours)
         except (LogError, OSError, pl.exceptions.PolarsError) as error:
             problem = " ".join(str(error).split())
             continue
         steps = pl.concat([pl.DataFrame(schema=STEPS.polars_schema), *frames]).sort("step")
         tokens = sum(part.rows for part in ours if part.table == VOCABULARY.name)
         foreign = {part.schema_version for part in live} - {SCHEMA_VERSION}
-        return RunLog(steps, tokens or None, _of_another_version(foreign) if foreign else None)
+        problem = _of_another_version(foreign) if foreign else ""
+        return RunLog(steps, tokens or None, problem or None, marks)
     return RunLog(pl.DataFrame(schema=STEPS.polars_schema), problem=problem)
 
 
@@ -143,7 +148,7 @@ def run_status(run: PlannedRun, log: RunLog, now: float | None = None) -> RunSta
         reward=reward,
         reward_change=None if reward is None or earlier is None else reward - earlier,
         curve=_curve(log.steps),
-        alarms=alarms(log.steps, log.vocabulary),
+        alarms=alarms(log.steps, log.vocabulary, log.marks),
         notes=tuple(note for note in (reason, log.problem) if note),
     )
 
@@ -229,6 +234,36 @@ def _json(path: Path) -> Any:
 def _rows(log: Path, part: Part) -> pl.DataFrame:
     """The rows of a part of table `steps`: it never changes, so that it is read once."""
     return scan([check_part(log, part)], STEPS).collect()
+
+
+def _marks(log: Path, parts: list[Part]) -> pl.DataFrame:
+    """How many answers of each step were marked, by marker."""
+    frames = [_marks_of(log, part) for part in parts if part.table == TRAJECTORIES.name]
+    return pl.concat([pl.DataFrame(schema=MARKS_SCHEMA), *frames])
+
+
+@lru_cache(maxsize=4096)
+def _marks_of(log: Path, part: Part) -> pl.DataFrame:
+    """The same of one part; only the columns needed are read, and once."""
+    rows = scan([check_part(log, part)], TRAJECTORIES)
+    has = {"flawed": ~pl.col("chain_valid")} | {
+        name: pl.col(name) for name in ("shortcut", "code", "repetition")
+    }
+    replayed = pl.col("replayed")
+    right = ~replayed & pl.col("correct")
+    counted = [
+        rows.group_by("step").agg(
+            right=(right & marked.is_not_null()).sum(),
+            right_marked=(right & marked).sum(),
+            replayed=(replayed & marked.is_not_null()).sum(),
+            replayed_marked=(replayed & marked).sum(),
+            marker=pl.lit(marker),
+        )
+        for marker, marked in ((marker, has[marker]) for marker in MARKERS)
+    ]
+    return pl.concat(pl.collect_all(counted)).select(
+        pl.col(name).cast(kind) for name, kind in MARKS_SCHEMA.items()
+    )
 
 
 def _of_another_version(versions: set[int]) -> str:

@@ -11,8 +11,9 @@ from plotly.offline import get_plotlyjs
 
 from analysis import closing
 from analysis.arms import REFERENCE, arm_order
-from analysis.claims import Claim, Verdict, show_effect, show_interval
+from analysis.claims import Claim, Verdict, show_effect, show_interval, show_power
 from analysis.figures import Figure
+from analysis.stage_outputs import Observed
 from analysis.theme import PLOT_CONFIG, look
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -56,6 +57,7 @@ class ReportInput:
     comparison: dict[str, Any]
     alpha: float
     verdicts: list[tuple[Claim, Verdict]]
+    observations: list[Observed]
     figures: list[Figure]
     frames: dict[str, pl.DataFrame]
     limits: list[str]
@@ -81,6 +83,7 @@ def render(content: ReportInput) -> str:
     return environment.get_template("report.html.j2").render(
         content=content,
         plotlyjs=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        lines={each.name: each.lines for each in content.observations},
         plots=[(figure, _div(figure)) for figure in content.figures],
         header=closing.HEADER,
         closing_rows=closing.closing_rows(content.comparison),
@@ -90,6 +93,7 @@ def render(content: ReportInput) -> str:
         colour=lambda arm: look(arm).colour,
         show_interval=show_interval,
         show_effect=show_effect,
+        show_power=show_power,
     )
 
 

@@ -10,12 +10,21 @@ import plotly.io
 
 from analysis.claims import Claim, Verdict
 from analysis.errors import UserError
-from analysis.figures import FIGURES, Figure
+from analysis.figures import READINGS, Figure
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an observation found in a study, in sentences."""
+
+    name: str
+    title: str
+    lines: list[str]
 
 
 @dataclass(frozen=True)
 class StageOutputs:
-    """A study's comparison, verdicts and figures.
+    """A study's comparison, verdicts, observations and figures.
 
     The comparison is that of `analysis.comparison.compare`, with `planned`: the number of runs
     that the study plans for each arm, those not finished included. Claims come in ledger order,
@@ -24,6 +33,7 @@ class StageOutputs:
 
     comparison: dict[str, Any]
     verdicts: list[tuple[Claim, Verdict]]
+    observed: list[Observed]
     figures: list[Figure]
 
 
@@ -34,18 +44,33 @@ def read_stage_outputs(results: Path, study: str) -> StageOutputs | None:
     still be missing. Raises UserError when another version of the workbench wrote them.
     """
     folder = results / study
-    claims = folder / "analyses" / "claims.json"
-    if not claims.is_file():
+    verdicts = read_verdicts(results, study)
+    if verdicts is None:
         return None
     return StageOutputs(
         comparison=_comparison(folder / "analyses" / "comparison.json", study),
-        verdicts=_verdicts(claims, study),
+        verdicts=verdicts,
+        observed=_observed(folder / "analyses" / "observations.json", study),
         figures=[
             Figure(name, reading, plotly.io.from_json(path.read_text()))
-            for name, (_, reading, _) in FIGURES.items()
+            for name, reading in READINGS.items()
             if (path := folder / "figures" / f"{name}.json").is_file()
         ],
     )
+
+
+def read_verdicts(results: Path, study: str) -> list[tuple[Claim, Verdict]] | None:
+    """The ledger as the study's last analysis judged it; None when it was not analysed yet.
+
+    Raises UserError when another version of the workbench wrote it.
+    """
+    path = results / study / "analyses" / "claims.json"
+    if not path.is_file():
+        return None
+    try:
+        return [_verdict(item) for item in json.loads(path.read_text())["claims"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _other_version(path, study, str(error).splitlines()[0]) from error
 
 
 def _comparison(path: Path, study: str) -> dict[str, Any]:
@@ -55,10 +80,10 @@ def _comparison(path: Path, study: str) -> dict[str, Any]:
     return comparison
 
 
-def _verdicts(path: Path, study: str) -> list[tuple[Claim, Verdict]]:
+def _observed(path: Path, study: str) -> list[Observed]:
     try:
-        return [_verdict(item) for item in json.loads(path.read_text())["claims"]]
-    except (ValueError, KeyError, TypeError) as error:
+        return [Observed(**item) for item in json.loads(path.read_text())]
+    except (OSError, ValueError, TypeError) as error:
         raise _other_version(path, study, str(error).splitlines()[0]) from error
 
 

@@ -5,6 +5,7 @@ and dash tell the arms apart in a black and white print.
 """
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import plotly.graph_objects as go
 
@@ -40,19 +41,17 @@ LOOKS = {
     "no_trajectory_selection": Look("#E69F00", "triangle-down", "longdash"),
     "on_policy_no_clip": Look("#56B4E9", "cross", "longdashdot"),
 }
-_SPARE = [
-    Look(colour, symbol, "dot")
-    for colour, symbol in zip(
-        ("#7F6A00", "#4B3B8F", "#8C2D04", "#1B7F79", "#A6256A", "#333333"),
-        ("star", "hexagon", "pentagon", "bowtie", "hourglass", "star-diamond"),
-        strict=True,
-    )
-]
+_COLOURS = ("#7F6A00", "#4B3B8F", "#8C2D04", "#1B7F79", "#A6256A", "#333333")
+_SYMBOLS = ("star", "hexagon", "pentagon", "bowtie", "hourglass", "star-diamond", "asterisk")
+_DASHES = ("solid", "dot", "dash", "dashdot", "longdash")
 
 
 def look(arm: str) -> Look:
     """The look of an arm; arms not named above get one by their name, so that it never changes."""
-    return LOOKS.get(arm) or _SPARE[sum(arm.encode()) % len(_SPARE)]
+    number = crc32(arm.encode())
+    return LOOKS.get(arm) or Look(
+        *(kinds[number % len(kinds)] for kinds in (_COLOURS, _SYMBOLS, _DASHES))
+    )
 
 
 def faded(colour: str, alpha: float = 0.15) -> str:

@@ -1,11 +1,12 @@
 """Stage: answer the study's named queries, compare the arms, judge the claims.
 
-Writes `results/<study>/analyses/`: one Parquet file a query, `comparison.json`, `claims.json`
-(written last).
+Writes `results/<study>/analyses/`: one Parquet file a query, `comparison.json`,
+`observations.json` and `claims.json` (written last).
 """
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,18 @@ from typing import Any
 import polars as pl
 
 from analysis.catalog import open_catalog
-from analysis.claims import judge, load_ledger
+from analysis.claims import Ledger, judge, load_ledger
 from analysis.comparison import compare
+from analysis.observations.registry import OBSERVATIONS
 from analysis.queries import answer
+from analysis.stage_outputs import Observed
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
 from pipeline.files import write_json
 
-QUERIES = (
+# What comparison, figures and report take; claims and observations name their own.
+SHOWN = (
     "arm_accuracy",
     "arm_summary",
     "buffer_dynamics",
@@ -30,10 +34,20 @@ QUERIES = (
     "entropy_validity_rows",
     "gain_over_time",
     "snowball",
-    "snowball_questions",
     "study_runs",
     "validation_accuracy",
 )
+
+
+def queries_needed(ledger: Ledger) -> list[str]:
+    """Every named query that a study's analysis asks, once, with its default parameters."""
+    asked = [claim for claim in ledger.claims if claim.asks == "log"]
+    needed = {
+        *SHOWN,
+        *(query for claim in asked for query in (claim.query, *claim.beside)),
+        *(query for observation in OBSERVATIONS for query in observation.queries),
+    }
+    return sorted(needed)
 
 
 def analyse(study: Study, results: Path) -> None:
@@ -41,9 +55,11 @@ def analyse(study: Study, results: Path) -> None:
 
     Raises UserError when the catalog is missing or holds no run of the study.
     """
-    catalog = results / "workbench.duckdb"
+    catalog, ledger = results / "workbench.duckdb", load_ledger()
     with open_catalog(catalog) as connection:
-        frames = {name: answer(connection, name, study=study.name) for name in QUERIES}
+        frames = {
+            name: answer(connection, name, study=study.name) for name in queries_needed(ledger)
+        }
     if frames["study_runs"].is_empty():
         raise UserError(
             f"{catalog}: holds no run of study {study.name!r}. Train it first: "
@@ -58,12 +74,17 @@ def analyse(study: Study, results: Path) -> None:
     )
     planned = {"planned": dict.fromkeys(study.arms, len(study.seeds))}  # runs of each arm
     write_json(folder / "comparison.json", comparison | planned)
-    ledger = load_ledger()
+    write_json(folder / "observations.json", _observed(frames))
     claims = [
         claim.model_dump() | asdict(verdict)
         for claim, verdict in zip(ledger.claims, judge(ledger, frames), strict=True)
     ]
     write_json(folder / "claims.json", {"alpha": ledger.alpha, "claims": claims})
+
+
+def _observed(frames: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
+    """Every observation in words."""
+    return [asdict(Observed(each.name, each.title, each.lines(frames))) for each in OBSERVATIONS]
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -75,7 +96,10 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 
 def read_frames(folder: Path) -> dict[str, pl.DataFrame]:
     """The frames of an `analyses` folder, by query. UserError when one is missing."""
-    return {name: pl.read_parquet(_existing(folder / f"{name}.parquet")) for name in QUERIES}
+    return {
+        name: pl.read_parquet(_existing(folder / f"{name}.parquet"))
+        for name in queries_needed(load_ledger())
+    }
 
 
 def read_json(path: Path) -> Any:

@@ -14,6 +14,7 @@ from analysis.storage import open_lake
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
+from pipeline.lake import judged_run
 
 
 def build_catalog(results: Path, study: str | None = None, elsewhere: str | None = None) -> None:
@@ -67,7 +68,8 @@ def why_left_out(entry: Entry, results: Path) -> str | None:
     """Why an entry does not count: its study is gone or no longer lists it; None if it counts."""
     if reason := another_version(entry):
         return reason
-    if entry.entry.startswith("import-"):
+    name = judged_run(entry.entry) or entry.entry  # what is said of a run counts as the run does
+    if name.startswith("import-"):
         return None
     path = results / entry.study / "study.json"
     if not path.is_file():
@@ -77,4 +79,4 @@ def why_left_out(entry: Entry, results: Path) -> str | None:
     except ValidationError:
         return f"{path} was written by another version of the workbench"
     listed = {*study.runs, study.base_run, f"questions-{study.name}"}
-    return None if entry.entry in listed else f"{path} no longer lists it (its settings changed)"
+    return None if name in listed else f"{path} no longer lists it (its settings changed)"

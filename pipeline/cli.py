@@ -211,6 +211,53 @@ def history(
 
 
 @app.command()
+def claims(
+    study: Annotated[str | None, typer.Option(help="A study that was analysed.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(help="All about this one: C9a; C9: its parts.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Print the ledger: every claim, the paper's figure, and what a study says of it."""
+    from pipeline.claims import show_claims
+
+    show_claims(results, study, claim, as_json)
+
+
+@app.command()
+def observe(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Observations, by name; all unless told.")
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="One study; all in turn unless told.")] = None,
+    run: Annotated[str | None, typer.Option(help="One run, for example an import.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw each, into this folder, as HTML.")
+    ] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Say what every study or import shows of difficulty, entropy and replay."""
+    from pipeline.observe import observe as observe_all
+
+    observe_all(results, study, run, names or [], figures)
+
+
+@app.command("results")
+def write_results(
+    study: Annotated[str, typer.Argument(help="A study that was analysed; its companions too.")],
+    to: Annotated[Path, typer.Option(help="The page; its tables lie in a folder of its name.")],
+    config: Config = CONFIG,
+    results: Results = RESULTS,
+) -> None:
+    """Write what a study and its companions say to a Markdown page and CSV tables."""
+    from exgrpo.studies import load_with_companions
+    from pipeline.results import write_results as write_page
+
+    write_page(load_with_companions(study, config), results, to)
+
+
+@app.command()
 def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS) -> None:
     """Put the closing table of a study into README.md, between its markers."""
     from pipeline.readme import update_readme

@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from analysis.compaction import compact
-from analysis.lake import LAYOUT, Entry, marker, read_entries
+from analysis.lake import LAYOUT, Entry, marker, read_entries, read_entry
 from exgrpo.errors import UserError
 from exgrpo.studies import Study
+from exgrpo.tables import TRAJECTORIES
 from exgrpo.tables.manifest import MANIFEST, Part, check_part, listed_parts, live_parts
 from pipeline.files import evaluation_folder, require_done, run_folder, study_folder
 
 IMPORTS = "imports"  # the study that all imports belong to
+_JUDGEMENTS = "judgements"
 
 
 def add_study_entry(study: Study, entry: str, results: Path) -> Entry:
@@ -39,18 +41,35 @@ def add_import(name: str, results: Path) -> Entry:
     return _compact(f"import-{name}", IMPORTS, [folder], folder / "run.json", results)
 
 
+def judgement_folder(judge: str, run: str, results: Path) -> Path:
+    return results / _JUDGEMENTS / judge / run
+
+
+def judged_run(entry: str) -> str | None:
+    """The run that an entry holds judgements of; None when it is another entry."""
+    kind, _, rest = entry.partition("-")
+    return rest.partition("-")[2] if kind == _JUDGEMENTS else None
+
+
+def add_judgements(judge: str, run: str, study: str, results: Path) -> Entry:
+    """Compact what a judge says of one run as the entry `judgements-<judge>-<run>`."""
+    folder = judgement_folder(judge, run, results)
+    return _compact(f"{_JUDGEMENTS}-{judge}-{run}", study, [folder], None, results)
+
+
 def renew(results: Path) -> None:
     """Make way for entries that another version of the workbench made: their logs are still there.
 
-    Imports are compacted again here; those of a study by the workflow, which finds them missing.
+    Imports are compacted again here; those of a study by the workflow, which finds them missing;
+    judgements by `exgrpo judge`, which asks nothing twice.
     """
     for entry in read_entries(results / "lake"):
         if entry.layout == LAYOUT:
             continue
-        if entry.study == IMPORTS:
+        if entry.entry.startswith("import-"):
             add_import(entry.entry.removeprefix("import-"), results)
         else:
-            marker(results / "lake", entry.entry).unlink()
+            marker(results / "lake", entry.entry).unlink(missing_ok=True)
 
 
 def _add(
@@ -77,7 +96,19 @@ def _compact(
             parts.setdefault(part.table, []).append(check_part(log, part))
         _say_what_is_left_out(entry, log, live)
     run = _run_row(run_file) if run_file else None
-    return compact(entry, study, run, parts, results / "lake")
+    before = read_entry(results / "lake", entry)
+    made = compact(entry, study, run, parts, results / "lake")
+    if before is None or before.tables.get(TRAJECTORIES.name) != made.tables.get(TRAJECTORIES.name):
+        _drop_judgements(entry, results / "lake")
+    return made
+
+
+def _drop_judgements(run: str, lake: Path) -> None:
+    """Take back what was said of the trajectories that a run had before: their ids are the same."""
+    for place in sorted((lake / "entries").glob(f"{_JUDGEMENTS}-*.json")):
+        if judged_run(place.stem) == run:
+            place.unlink()
+            print(f"{run}: its trajectories are new, so {place.stem} is dropped: `exgrpo judge`")
 
 
 def _run_row(path: Path) -> dict[str, Any]:

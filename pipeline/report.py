@@ -8,7 +8,7 @@ import polars as pl
 
 from analysis.closing import is_partial, progress, seeds_finished
 from analysis.drawing import study_facts
-from analysis.figures import FIGURES
+from analysis.figures import READINGS
 from analysis.report import Arm, ReportInput, render
 from analysis.stage_outputs import read_stage_outputs
 from exgrpo.errors import UserError
@@ -23,9 +23,9 @@ def make_report(study: Study, results: Path) -> None:
     outputs = read_stage_outputs(results, study.name)
     if outputs is None:
         raise not_analysed(folder / "analyses", study.name)
-    if len(outputs.figures) < len(FIGURES):
+    if len(outputs.figures) < len(READINGS):
         raise UserError(
-            f"{folder / 'figures'}: {len(FIGURES) - len(outputs.figures)} figures missing. "
+            f"{folder / 'figures'}: {len(READINGS) - len(outputs.figures)} figures missing. "
             f"Run `exgrpo figures --study {study.name}` first."
         )
     frames = read_frames(folder / "analyses")
@@ -39,6 +39,7 @@ def make_report(study: Study, results: Path) -> None:
         comparison=outputs.comparison,
         alpha=read_json(folder / "analyses" / "claims.json")["alpha"],
         verdicts=outputs.verdicts,
+        observations=outputs.observed,
         figures=outputs.figures,
         frames=frames,
         limits=_limits(study, outputs.comparison),
@@ -57,14 +58,21 @@ def make_report(study: Study, results: Path) -> None:
 def _facts(
     study: Study, world: str, runs: pl.DataFrame, comparison: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    trained = runs.filter(pl.col("seed").is_not_null())
-    shared = study.any_run
-    versions: dict[str, Any] = json.loads(next(iter(runs["versions"].drop_nulls()), "{}"))
     return [
         ("world", world),
         ("arms", ", ".join(study.arms)),
         ("seeds planned", ", ".join(map(str, study.seeds))),
         ("study", progress(comparison)),
+        *run_facts(study, runs),
+    ]
+
+
+def run_facts(study: Study, runs: pl.DataFrame) -> list[tuple[str, str]]:
+    """How a study was run, label and text, from the rows of query `study_runs`."""
+    trained = runs.filter(pl.col("seed").is_not_null())
+    shared = study.any_run
+    versions: dict[str, Any] = json.loads(next(iter(runs["versions"].drop_nulls()), "{}"))
+    return [
         (
             "training",
             f"{shared.training.steps} steps of {shared.batch.questions} questions, "
@@ -116,7 +124,7 @@ def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
         "how training varies, not how another base model or another set would do.",
         "The interval of the base model is over questions only: it is one model.",
         "ExGRPO as the paper means it differs from on-policy training in two ways: it replays, and "
-        "it drops the clip once replay has started. C1 and C2 are about both together. C23 is the "
+        "it drops the clip once replay has started. C1 and C2 are about both together. C23a is the "
         "contrast with the same clip rule on both sides, so it is about the replayed answers.",
         "The last checkpoint is tested, never the best one. Accuracy is the mean over "
         f"{study.any_run.evaluation.test_samples} answers a question at temperature "
@@ -126,7 +134,7 @@ def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
         "Unless its arm says otherwise, the trajectory to replay is chosen by the mean entropy "
         "over its own response tokens, as the paper describes it. The released code averages "
         "other positions.",
-        "Entropy and difficulty are observed, not assigned: C4, C5 and the figures of them show "
+        "Entropy and difficulty are observed, not assigned: C4 to C7 and the figures of them show "
         "what goes together, not what causes what. A comparison of two arms speaks about all that "
         "their settings differ in.",
     ]

@@ -20,8 +20,10 @@ from analysis.closing import (
     meaning,
     progress,
     seeds_finished,
+    tested_claims,
 )
 from analysis.drawing import study_facts
+from analysis.markdown import markdown_table
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
@@ -61,33 +63,30 @@ def _page(heading: str, outputs: StageOutputs) -> Group:
     for row in closing_rows(outputs.comparison):
         table.add_row(*(Text(cell) for cell in row))
     claims = Table(box=None, padding=(0, 1), show_header=False)
-    for name, short, verdict, found in (claim_cells(*pair) for pair in outputs.verdicts):
+    tested, rest = tested_claims(outputs.verdicts)
+    for name, short, verdict, found in (claim_cells(*pair) for pair in tested):
         claims.add_row(name, Text(verdict, COLOURS[verdict]), Text(f"{short}: {found}"))
     note = Padding(Text(meaning(outputs.comparison), "bright_black"), (0, 2, 1, 2))
-    judged = Padding(Text(VERDICTS, "bright_black"), (1, 2, 0, 2))
+    judged = Padding(Text(f"{VERDICTS} {rest}", "bright_black"), (1, 2, 0, 2))
     return Group("", Text(f"  {heading}", "bold"), table, note, Padding(claims, (0, 1)), judged)
 
 
 def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:
     most = seeds_finished(outputs.comparison)
     seeds = f"{most} seed" + ("s" if most > 1 else "")
+    tested, rest = tested_claims(outputs.verdicts)
     lines = [
         f"{heading}; {seeds}, {study.any_run.training.steps} steps.",
         "",
-        *_markdown_table(HEADER, closing_rows(outputs.comparison)),
+        *markdown_table(HEADER, closing_rows(outputs.comparison)),
         "",
         meaning(outputs.comparison),
         "",
-        *_markdown_table(
+        *markdown_table(
             ("", "claim", "verdict", "estimate with its interval"),
-            [list(claim_cells(claim, verdict)) for claim, verdict in outputs.verdicts],
+            [list(claim_cells(claim, verdict)) for claim, verdict in tested],
         ),
         "",
-        VERDICTS,
+        f"{VERDICTS} {rest}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _markdown_table(header: tuple[str, ...], rows: list[list[str]]) -> list[str]:
-    cells = [list(header), ["---"] * len(header), *rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells]

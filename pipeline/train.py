@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from analysis.alarms import alarms
+from analysis.live import read_log
 from exgrpo import questions
 from exgrpo.checkpoint import Progress
 from exgrpo.errors import PreemptedError, UserError
@@ -58,12 +60,14 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
             return
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
         row = _open_row(study, run, settings, folder, results)
+        warned: set[str] = set()
 
         def heartbeat(progress: Progress) -> None:
             row.update(
                 steps=progress.step, seconds=progress.seconds, attempts=attempts(folder / LOG)
             )
             write_json(folder / "run.json", row)
+            _warn(settings, folder, warned)
 
         try:
             progress = train(
@@ -90,6 +94,19 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
         row |= {"status": "done", "finished": now()}
         heartbeat(progress)
         mark_done(folder, run=run, steps=progress.step, attempts=row["attempts"])
+
+
+def _warn(settings: RunSettings, folder: Path, warned: set[str]) -> None:
+    """Print each alarm that the log gives, the first time that it does."""
+    log = read_log(folder)
+    new = [each for each in alarms(log.steps, log.vocabulary, log.marks) if each.name not in warned]
+    for alarm in new:
+        print(f"{_named(settings)}: {alarm.name}: {alarm.sentence}", flush=True)
+    warned.update(alarm.name for alarm in new)
+
+
+def _named(settings: RunSettings) -> str:
+    return f"{settings.arm}-s{settings.seed}"
 
 
 @contextmanager
@@ -160,7 +177,7 @@ class ProgressLine:
     """Prints one line a run every few seconds: step, reward, tokens/s, time left."""
 
     def __init__(self, settings: RunSettings) -> None:
-        self.name = f"{settings.arm}-s{settings.seed}"
+        self.name = _named(settings)
         self.steps = settings.training.steps
         self.began = self.printed = time.monotonic()
         self.done = self.tokens = 0

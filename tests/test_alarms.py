@@ -5,11 +5,24 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from analysis import alarms
-from analysis.alarms import STEPS_WITHOUT_SIGNAL, WINDOW, Alarm, collapse, entropy_explosion
+from analysis.alarms import (
+    MARK_LEVEL,
+    MARK_STEPS,
+    MARKERS,
+    MARKS_SCHEMA,
+    STEPS_WITHOUT_SIGNAL,
+    WINDOW,
+    Alarm,
+    collapse,
+    entropy_explosion,
+    has_risen,
+    wilson,
+)
 from exgrpo.tables import STEPS
 
 VOCABULARY = 20
@@ -145,3 +158,102 @@ def test_a_null_ends_a_row_of_steps_without_signal() -> None:
     gap = LENGTH - STEPS_WITHOUT_SIGNAL + 2
     steps = curve(signal_groups=lambda step: None if step == gap else 0)
     assert alarms.no_signal(steps) is None
+
+
+def marks(
+    share: Callable[[int], float],
+    replayed: Callable[[int], float],
+    steps: int = 100,
+    marker: str = "flawed",
+    start: int = 5,
+) -> pl.DataFrame:
+    """200 right answers a step and, from `start` on, 20 replayed, with these marked shares."""
+    rows = [
+        (marker, step, 200, round(200 * share(step)), n, round(n * replayed(step)))
+        for step in range(1, steps + 1)
+        for n in (20 if step >= start else 0,)
+    ]
+    return pl.DataFrame(rows, schema=MARKS_SCHEMA, orient="row")
+
+
+def grows(step: int) -> float:
+    return 0.1 + 0.003 * step
+
+
+def stays(step: int) -> float:
+    return 0.2
+
+
+SPREADING: dict[str, tuple[bool, pl.DataFrame]] = {
+    "both rise": (True, marks(grows, grows)),
+    "only the fresh": (False, marks(grows, stays)),
+    "only the replayed": (False, marks(stays, grows)),
+    "neither": (False, marks(stays, stays)),
+    "both fall": (False, marks(lambda step: 0.5 - grows(step), lambda step: 0.5 - grows(step))),
+    "too early to say": (False, marks(grows, grows, steps=2 * MARK_STEPS + 3)),
+    "nothing replayed": (False, marks(grows, grows, start=1000)),
+    "nothing logged": (False, pl.DataFrame(schema=MARKS_SCHEMA)),
+    "nothing known of it": (False, marks(grows, grows, marker="code").with_columns(right=0)),
+}
+
+
+@pytest.mark.parametrize("what", SPREADING)
+def test_a_snowball_is_warned_of_when_both_shares_rise(what: str) -> None:
+    fires, rows = SPREADING[what]
+    found = [alarm.name for alarm in alarms.alarms(curve(), VOCABULARY, rows)]
+    assert found == (["snowball"] if fires else [])
+
+
+def test_each_marker_has_an_alarm_of_its_own_that_names_shares_and_steps() -> None:
+    for marker, words in MARKERS.items():
+        told = sentence(alarms.snowball(marks(grows, grows, marker=marker), marker))
+        # The means of steps 5 .. 24 and 81 .. 100 are 0.1435 and 0.3715, 20 answers are coarse.
+        assert f"The share {words} has risen" in told
+        assert "among replayed answers from 14 to 37 %" in told
+        assert "among right fresh answers from 14 to 37 %" in told
+        assert "from step 5 to those to step 100" in told
+        assert alarms.snowball(marks(grows, grows, marker="other"), marker) is None
+
+
+def test_a_rise_is_judged_by_newcombes_interval() -> None:
+    """A Wilson bound is where the score test of the share just rejects at MARK_LEVEL."""
+    z = 2.3263478740408408
+    assert pytest.approx(0.98) == MARK_LEVEL
+    for count, known in ((0, 10), (3, 10), (10, 10), (480, 800)):
+        share, low, high = wilson(count, known)
+        for bound in (low, high):  # where the score test just rejects
+            if 1e-9 < bound < 1 - 1e-9:
+                distance = abs(share - bound) / math.sqrt(bound * (1 - bound) / known)
+                assert distance == pytest.approx(z, rel=1e-6)
+    assert not has_risen((0, 0), (5, 10)) and not has_risen((5, 10), (5, 10))
+    assert has_risen((480, 800), (560, 700)) and not has_risen((560, 700), (480, 800))
+
+
+def watched(luck: np.random.Generator, deviation: float, gain: float = 0.0) -> bool:
+    """Whether a training of 150 steps is warned of at any step, looked at after each.
+
+    32 groups of 8 half right, of 600 questions that deviate by `deviation` (logit) around a share
+    of 25 %; 16 replays, chosen among earlier right answers. gain: of the share, by the end.
+    """
+    own = 1 / (1 + np.exp(1.1 - luck.normal(0, deviation, 600)))
+    stored = np.zeros((2, 600))
+    rows = []
+    for step in range(1, 151):
+        asked = luck.integers(0, 600, 32)
+        right = luck.binomial(8, 0.5, 32)
+        hits = luck.binomial(right, np.clip(own[asked] + gain * step / 150, 0, 1))
+        drawn = luck.choice(np.flatnonzero(stored[1]), 16) if step > 5 else np.zeros(0, int)
+        again = luck.random(len(drawn)) < stored[0, drawn] / stored[1, drawn]
+        np.add.at(stored[0], asked, hits)
+        np.add.at(stored[1], asked, right)
+        rows.append(("flawed", step, right.sum(), hits.sum(), len(drawn), again.sum()))
+    frame = pl.DataFrame(rows, schema=MARKS_SCHEMA, orient="row")
+    looks = range(2 * MARK_STEPS + 5, 151, 5)
+    return any(alarms.snowball(frame.head(step), "flawed") for step in looks)
+
+
+def test_constant_shares_are_rarely_warned_of_and_a_strong_rise_mostly_is() -> None:
+    luck = np.random.default_rng(0)
+    false = sum(watched(luck, deviation) for deviation in (0.0, 1.0) for _ in range(40))
+    assert false <= 7  # of 80: at 5 % more would come once in 50
+    assert sum(watched(luck, 1.0, gain=0.25) for _ in range(10)) >= 6

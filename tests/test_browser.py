@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from lake_fixture import HOSTILE, STEPS, STUDY, DemoResults, make_results
 
-from analysis.figures import FIGURES
+from analysis.figures import READINGS
 from exgrpo.records import Recorder
 from pipeline.analyse import analyse
 from pipeline.figures import draw_figures
@@ -89,7 +89,7 @@ def test_a_click_opens_a_trajectory_and_the_address_restores_it(
 def test_the_overview_draws_every_figure(address: str, tools: dict[str, Any], page: Any) -> None:
     page.goto(address)
     tools["settle"](page)
-    assert page.locator(".js-plotly-plot .main-svg").count() >= len(FIGURES)
+    assert page.locator(".js-plotly-plot .main-svg").count() >= len(READINGS)
 
 
 def test_hostile_text_runs_nothing(

@@ -1,13 +1,23 @@
-"""The ledger and its verdicts: every word of the enum is reached, and for the right reason."""
-
-from pathlib import Path
+"""Verdicts: every word is reached by every test, for the right reason, and says what it should."""
 
 import numpy as np
 import polars as pl
 import pytest
+from claim_frames import (
+    ACCURACY_SCHEMA,
+    Frames,
+    accuracy,
+    base_rows,
+    dynamics,
+    entropies,
+    planted,
+    runs,
+    snowball,
+    validation,
+)
 
 from analysis.claims import (
-    LEDGER,
+    COUNTS,
     TESTS,
     Claim,
     Ledger,
@@ -17,329 +27,286 @@ from analysis.claims import (
     show,
     show_effect,
     show_interval,
+    show_power,
 )
-from analysis.comparison import accuracy_table, compare, estimate, learning_curves, paired
-from analysis.errors import UserError
-from analysis.queries import named_queries
 from analysis.statistics import auroc
-from pipeline.analyse import QUERIES
 
-ACCURACY_SCHEMA = {
-    "arm": pl.String, "seed": pl.Int64, "run": pl.String, "step": pl.Int64, "benchmark": pl.String,
-    "question": pl.String, "level": pl.Int64, "samples": pl.Int64, "correct": pl.Int64,
-    "extracted": pl.Int64, "checked": pl.Int64, "flawed": pl.Int64,
-}  # fmt: skip
-ENTROPY_SCHEMA = {
-    "arm": pl.String, "seed": pl.Int64, "question": pl.String, "level": pl.Int64,
-    "bucket": pl.Int64, "window_start": pl.Int64, "chain_valid": pl.Boolean,
-    "mean_entropy": pl.Float64, "nll": pl.Float64, "length": pl.Int64, "one_in": pl.Int64,
-}  # fmt: skip
-SNOWBALL_SCHEMA = {
-    "arm": pl.String, "seed": pl.Int64, "window_start": pl.Int64, "question": pl.String,
-    "right_fresh": pl.Int64, "flawed": pl.Int64,
-}  # fmt: skip
+CLAIMS = {claim.id: claim for claim in load_ledger().claims}
+TESTED = [claim for claim in CLAIMS.values() if claim.test in TESTS]
+WORDS = {1: "supported", 0: "inconclusive (underpowered)", -1: "contradicted"}
+# One claim a test, and both that ask `difficulty_auroc` of another column.
+ONE_A_TEST = [*{claim.test: claim.id for claim in TESTED if claim.test != "not_testable"}.values()]
 
 
-def accuracy(means: dict[str, float], seeds: int = 3, questions: int = 200) -> pl.DataFrame:
-    """Rows as `arm_accuracy` gives them: 4 samples a question, arms with the given accuracy."""
-    rng = np.random.default_rng(0)
-    shift = rng.uniform(-0.2, 0.2, questions)
-    rows = [
-        {
-            "arm": arm,
-            "seed": seed,
-            "run": f"{arm}-s{seed}",
-            "step": 150,
-            "benchmark": benchmark,
-            "question": f"q{question}",
-            "level": 1,
-            "samples": 4,
-            "correct": int(rng.binomial(4, np.clip(mean + shift[question], 0, 1))),
-        }
-        for arm, mean in means.items()
-        for seed in range(seeds)
-        for benchmark in ("test_id", "test_ood")
-        for question in range(questions)
-    ]
-    return pl.DataFrame(rows, schema=ACCURACY_SCHEMA)
+def verdict(name: str, frames: Frames) -> Verdict:
+    """The claim alone, a family of one."""
+    (found,) = judge(Ledger(alpha=0.05, claims=[CLAIMS[name]]), frames)
+    return found
 
 
-def entropies(flawed_mean: float, seeds: int = 3) -> pl.DataFrame:
-    rng = np.random.default_rng(1)
-    rows = []
-    for at in range(1500):
-        valid = bool(rng.random() < 0.7)
-        entropy = rng.normal(0.3 if valid else flawed_mean, 0.1)
-        rows.append(
-            {
-                "arm": "on_policy",
-                "seed": at % seeds,
-                "question": f"q{at % 100}",
-                "level": 1 + at % 8,
-                "bucket": 1 + at % 7,
-                "window_start": 1 + at % 2 * 10,
-                "chain_valid": valid,
-                "mean_entropy": entropy,
-                "nll": entropy + rng.normal(0, 0.3),
-                "length": 10,
-                "one_in": 1,
-            }
-        )
-    return pl.DataFrame(rows, schema=ENTROPY_SCHEMA)
+@pytest.mark.parametrize("sign", WORDS)
+@pytest.mark.parametrize("name", [*ONE_A_TEST, "C6a"])
+def test_every_test_reaches_every_verdict(name: str, sign: int) -> None:
+    found = verdict(name, planted(CLAIMS[name], sign))
+    assert found.verdict == WORDS[sign], found
+    assert found.value is not None and found.low is not None and found.high is not None
+    assert found.low <= found.value <= found.high
+    assert found.seeds == 3 and found.level == 0.95
+    assert found.power is not None and found.smallest_effect is not None
+    assert (found.power > 0.8) == ((CLAIMS[name].effect or 0) > found.smallest_effect)
+    if sign == 0:
+        assert "in four of five studies" in found.reading
+    paired = CLAIMS[name].unit == "points"
+    assert (found.permutation_p is not None) == paired
+    if paired and sign:
+        assert found.permutation_p < 0.01
 
 
-def snowball(rise: float) -> pl.DataFrame:
-    rng = np.random.default_rng(2)
-    rows = [
-        {
-            "arm": arm,
-            "seed": seed,
-            "window_start": 1 + 10 * window,
-            "question": f"q{question}",
-            "right_fresh": 4,
-            "flawed": int(rng.binomial(4, 0.3 + slope * window / 10)),
-        }
-        for arm, slope in (("highest_entropy", rise), ("exgrpo", 0.0))
-        for seed in range(3)
-        for window in range(15)
-        for question in range(40)
-    ]
-    return pl.DataFrame(rows, schema=SNOWBALL_SCHEMA)
+def test_every_claim_without_its_data_is_not_testable_and_says_why() -> None:
+    """No frame at all, frames without a row, and every arm with one seed."""
+    for claim in TESTED:
+        if claim.test == "not_testable":
+            continue
+        found = [verdict(claim.id, frames) for frames in ({}, emptied(claim), one_seed(claim))]
+        assert {each.verdict for each in found} == {"not testable here"}, claim.id
+        assert all(each.value is None and each.notes == [] for each in found)
+        assert "no study is asked" in found[0].reading
+        assert "2 seeds or more" in found[2].reading and "has 1" in found[2].reading, claim.id
 
 
-def frames(
-    means: dict[str, float] | None = None, flawed: float = 0.4, rise: float = 0.2, seeds: int = 3
-) -> dict[str, pl.DataFrame]:
-    means = means or {
-        "on_policy": 0.4, "exgrpo": 0.5, "highest_entropy": 0.4, "question_replay": 0.4,
-    }  # fmt: skip
+def emptied(claim: Claim) -> Frames:
+    return {name: frame.clear() for name, frame in planted(claim, 1).items()}
+
+
+def one_seed(claim: Claim) -> Frames:
     return {
-        "arm_accuracy": accuracy(means, seeds),
-        "entropy_validity_rows": entropies(flawed, seeds),
-        "snowball_questions": snowball(rise),
+        name: frame.filter(pl.col("seed").is_null() | (pl.col("seed") == 0))
+        if "seed" in frame.columns
+        else frame
+        for name, frame in planted(claim, 1).items()
     }
 
 
-def verdicts(given: dict[str, pl.DataFrame]) -> dict[str, Verdict]:
-    return {verdict.claim: verdict for verdict in judge(load_ledger(), given)}
+@pytest.mark.parametrize("name", ["C7b", "C22"])
+def test_what_nothing_here_can_test_says_so(name: str) -> None:
+    found = verdict(name, {})
+    assert found.verdict == "not testable here"
+    assert CLAIMS[name].given["reason"] in found.reading
 
 
-def test_ledger_is_sound() -> None:
-    ledger = load_ledger()
-    assert [claim.id for claim in ledger.claims] == ["C1", "C2", "C4", "C5", "C8", "C9", "C23"]
-    for claim in ledger.claims:
-        assert claim.query in named_queries(), claim.id
-        assert claim.query in QUERIES, claim.id
-        assert claim.test in TESTS, claim.id
+def test_a_claim_names_the_arm_or_the_benchmark_that_is_missing() -> None:
+    frames = planted(CLAIMS["C1"], 1)
+    rows = frames["arm_accuracy"]
+    without = {"arm_accuracy": rows.filter(pl.col("arm") != "on_policy")}
+    assert "no rows of arm `on_policy`" in verdict("C1", without).reading
+    assert "`question_replay`" in verdict("C23a", frames).reading
+    without = {"arm_accuracy": rows.filter(pl.col("benchmark") == "test_id")}
+    assert "`test_ood`" in verdict("C2", without).reading
+    assert verdict("C1", without).verdict == "supported"
 
 
-def test_real_effects_are_supported() -> None:
-    found = verdicts(frames())
-    assert {verdict.verdict for verdict in found.values()} == {"supported"}
-    first = found["C1"]
-    assert first.value == pytest.approx(0.1, abs=0.03)
-    assert first.low is not None and first.high is not None and first.level is not None
-    assert 0 < first.low < first.value < first.high
-    assert first.level >= 0.95
-    assert first.notes[0].startswith("By seed: +")
-    assert found["C8"].value == pytest.approx(0.2, abs=0.05)  # 0.2 more in 10 windows of 10 steps
-    assert found["C8"].notes[0].startswith("highest_entropy: own slope +18.9 points per")
-    assert "on_policy: no trend in this study." in found["C8"].notes
-    assert (found["C4"].value or 0) > 0.7
+def test_a_seed_without_a_row_that_counts_is_no_seed() -> None:
+    """Two seeds have rows, one of them none with a known chain: one seed is left."""
+    rows = entropies(0.2, seeds=2)
+    known = pl.when(pl.col("seed") == 0).then("chain_valid")
+    found = verdict("C4", {"entropy_validity_rows": rows.with_columns(chain_valid=known)})
+    assert "this study has 1" in found.reading
 
 
 def test_entropy_that_only_follows_training_time_is_not_support() -> None:
     """Flawed chains and high entropy both come early; inside a window entropy says nothing."""
-    given = frames()
     early = pl.col("window_start") == 1
     at = pl.int_range(pl.len())
-    rows = given["entropy_validity_rows"].with_columns(
+    rows = entropies().with_columns(
         chain_valid=at // 14 % 5 > pl.when(early).then(3).otherwise(0),
         mean_entropy=0.3 + 0.2 * early + (at * 0.6180339887) % 1 / 10,
     )
     assert auroc(rows["mean_entropy"], ~rows["chain_valid"]) > 0.65
-    verdict = verdicts(given | {"entropy_validity_rows": rows})["C4"]
-    assert verdict.value == pytest.approx(0.5, abs=0.1)
-    assert verdict.verdict == "inconclusive (underpowered)"
+    found = verdict("C4", {"entropy_validity_rows": rows})
+    assert found.value == pytest.approx(0.5, abs=0.1)
+    assert found.verdict == "inconclusive (underpowered)"
+
+
+def test_chains_that_cannot_be_paired_are_not_testable() -> None:
+    rows = entropies(0.2)
+    alone = pl.when("chain_valid").then(1).otherwise(2).alias("bucket")
+    for changed, reason in (
+        (rows.with_columns(alone), "share a stratum"),
+        (rows.filter("chain_valid"), "no right answer has a flawed chain"),
+    ):
+        assert reason in verdict("C4", {"entropy_validity_rows": changed}).reading
+    one_window = {"snowball_questions": snowball(0.2).filter(pl.col("window_start") == 1)}
+    assert "two windows" in verdict("C8", one_window).reading
 
 
 def test_few_and_different_seeds_leave_a_claim_open() -> None:
     """Every seed says the same direction, but three that differ so much could by chance."""
-    shifts = {0: 1, 1: 2, 2: 4}
-    given = frames({"on_policy": 0.4, "exgrpo": 0.4})
-    arm = pl.col("arm") == "exgrpo"
+    shifts = {0: 1, 1: 1, 2: 4}
+    rows = accuracy({"on_policy": 0.4, "exgrpo": 0.4})
     lifted = pl.min_horizontal(4, pl.col("correct") + pl.col("seed").replace_strict(shifts))
-    given["arm_accuracy"] = given["arm_accuracy"].with_columns(
-        correct=pl.when(arm).then(lifted).otherwise("correct")
+    rows = rows.with_columns(
+        correct=pl.when(pl.col("arm") == "exgrpo").then(lifted).otherwise("correct")
     )
-    verdict = verdicts(given)["C1"]
-    assert verdict.verdict == "inconclusive (underpowered)"
-    assert verdict.high is not None and verdict.high <= 1
+    found = verdict("C1", {"arm_accuracy": rows})
+    assert found.verdict == "inconclusive (underpowered)"
+    assert found.high is not None and found.high <= 1
+    assert found.permutation_p is not None and found.permutation_p < 0.001  # of these three models
 
 
-def test_effects_the_other_way_are_contradicted() -> None:
-    means = {
-        "on_policy": 0.5, "exgrpo": 0.4, "highest_entropy": 0.5, "question_replay": 0.5,
-    }  # fmt: skip
-    found = verdicts(frames(means, flawed=0.2, rise=-0.2))
-    del found["C5"]
-    assert {verdict.verdict for verdict in found.values()} == {"contradicted"}
-    assert found["C1"].reading.endswith("against the claim.")
-
-
-def test_no_effect_is_inconclusive_and_says_what_could_be_found() -> None:
-    arms = ("on_policy", "exgrpo", "highest_entropy", "question_replay")
-    found = verdicts(frames(dict.fromkeys(arms, 0.4), flawed=0.3, rise=0.0))
-    for verdict in found.values():
-        assert verdict.verdict == "inconclusive (underpowered)", verdict
-        assert verdict.low is not None and verdict.high is not None
-        assert verdict.smallest_effect is not None and verdict.smallest_effect > 0
-    assert f"{100 * (found['C1'].smallest_effect or 0):.1f} points" in found["C1"].reading
-
-
-def test_a_first_form_is_not_testable_for_the_right_reason() -> None:
-    smoke = frames({"on_policy": 0.4, "exgrpo": 0.5}, seeds=1)
-    smoke["snowball_questions"] = smoke["snowball_questions"].filter(pl.col("arm") == "exgrpo")
-    found = verdicts(smoke)
-    assert {verdict.verdict for verdict in found.values()} == {"not testable here"}
-    assert "2 seeds or more" in found["C1"].reading and "has 1" in found["C1"].reading
-    assert "`question_replay`" in found["C23"].reading
-    assert found["C1"].value is None and found["C1"].notes == []
-
-
-def test_missing_data_is_not_testable_and_never_a_crash() -> None:
-    given = frames()
-    empty = {name: frame.clear() for name, frame in given.items()}
-    assert {verdict.verdict for verdict in verdicts(empty).values()} == {"not testable here"}
-    given["arm_accuracy"] = given["arm_accuracy"].filter(pl.col("benchmark") == "test_id")
-    given["entropy_validity_rows"] = given["entropy_validity_rows"].filter(pl.col("chain_valid"))
-    given["snowball_questions"] = given["snowball_questions"].filter(pl.col("window_start") == 1)
-    found = verdicts(given)
-    assert "`test_ood`" in found["C2"].reading
-    assert "no right answer has a flawed chain" in found["C4"].reading
-    assert "two windows" in found["C8"].reading
-    assert found["C1"].verdict == "supported"
-
-
-def test_an_invalid_chain_in_a_bucket_of_its_own_is_not_testable() -> None:
-    given = frames()
-    alone = pl.when("chain_valid").then(1).otherwise(2).alias("bucket")
-    given["entropy_validity_rows"] = given["entropy_validity_rows"].with_columns(alone)
-    assert "share a stratum" in verdicts(given)["C4"].reading
+def test_two_seeds_apart_promise_no_effect_that_is_possible() -> None:
+    rows = accuracy({"on_policy": 0.3, "exgrpo": 0.3}, seeds=2)
+    lifted = pl.when((pl.col("arm") == "exgrpo") & (pl.col("seed") == 1)).then(4)
+    found = verdict("C1", {"arm_accuracy": rows.with_columns(correct=lifted.otherwise("correct"))})
+    assert found.smallest_effect is not None and found.smallest_effect > 1
+    assert "it would find no effect that is possible in four of five studies" in found.reading
 
 
 def test_the_family_widens_the_interval() -> None:
     """Two claims without effect share alpha: both intervals are at 1 - alpha / 2, and wider."""
-    claims, given = load_ledger().claims, frames({"on_policy": 0.4, "exgrpo": 0.4})
+    claims, given = (
+        list(CLAIMS.values()),
+        {"arm_accuracy": accuracy({"on_policy": 0.4, "exgrpo": 0.4})},
+    )
     alone = judge(Ledger(alpha=0.05, claims=claims[:1]), given)[0]
     family = judge(Ledger(alpha=0.05, claims=claims[:2]), given)
     assert alone.level == 0.95
-    assert [verdict.level for verdict in family] == [0.975, 0.975]
+    assert [each.level for each in family] == [0.975, 0.975]
     assert (family[0].low or 0) < (alone.low or 0) < (alone.high or 0) < (family[0].high or 0)
+    assert family[0].power is not None and alone.power is not None
+    assert family[0].power < alone.power
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (("alpha: 0.05", "alpha: 5"), ["`alpha`", "5"]),
-        (("test: entropy_auroc\n", "test: entropy\n"), ["claims.2.test", "'entropy'"]),
-        (("    threshold: 0.5\n", "    treshold: 0.5\n"), ["claims.2.treshold", "threshold"]),
-        (("id: C2", "id: C1"), ["'C1' is listed twice"]),
-        (("alpha: 0.05", "alpha: [0.05"), ["no valid YAML"]),
-    ],
-)
-def test_a_wrong_ledger_is_explained(
-    tmp_path: Path, change: tuple[str, str], expected: list[str]
-) -> None:
-    text = LEDGER.read_text()
-    assert change[0] in text
-    broken = tmp_path / "claims.yaml"
-    broken.write_text(text.replace(change[0], change[1], 1))
-    with pytest.raises(UserError) as error:
-        load_ledger(broken)
-    for part in [str(broken), *expected]:
-        assert part in str(error.value)
+def test_counted_statements_and_untestable_claims_are_outside_the_family() -> None:
+    given = {"arm_accuracy": accuracy({"on_policy": 0.4, "exgrpo": 0.4})}
+    outside = [claim for claim in CLAIMS.values() if claim.test in COUNTS]
+    family = judge(Ledger(alpha=0.05, claims=[CLAIMS["C1"], CLAIMS["C22"], *outside]), given)
+    assert family[0].level == 0.95
+    assert [each.level for each in family[1:]] == [None] * (1 + len(outside))
+
+
+def test_extraction_is_told_apart_from_knowing() -> None:
+    """The first arm answers no better; a quarter of the second one's answers cannot be read."""
+    first = accuracy({"exgrpo": 1.3}).with_columns(correct=pl.lit(3, pl.Int64))
+    second = first.with_columns(arm=pl.lit("on_policy"), extracted=pl.lit(3, pl.Int64))
+    found = verdict("C2", {"arm_accuracy": pl.concat([first, second])})
+    assert found.value == 0
+    assert "Answers that can be read: +25.0 points [+25.0, +25.0]" in found.notes[1]
+    assert "among those that can be read: -25.0 points [-25.0, -25.0]" in found.notes[2]
+
+
+def test_masked_arms_are_also_shown_as_in_the_paper() -> None:
+    arms = CLAIMS["C3a"].arms
+    rows = accuracy({arms[0]: 0.6, arms[1]: 0.5, "masked_medium": 0.4, "masked_easy": 0.5})
+    found = verdict("C3a", {"arm_accuracy": rows})
+    assert found.verdict == "supported" and "masked_medium minus masked_easy): -" in found.notes[-1]
+    matched = rows.filter(pl.col("arm").is_in(arms))
+    note = verdict("C3a", {"arm_accuracy": matched}).notes[-1]
+    assert "not here, the study has no rows of arm `masked_medium`" in note
+
+
+def test_a_weak_base_counts_the_runs_that_collapse() -> None:
+    rows = base_rows(accuracy({"start_at_0": 0.5, "on_policy": 0.4}), right=0.05)
+    collapsed = (pl.col("arm") == "on_policy") & (pl.col("seed") < 2)
+    rows = rows.with_columns(correct=pl.when(collapsed).then(0).otherwise("correct"))
+    found = verdict("C15", {"arm_accuracy": rows.cast(ACCURACY_SCHEMA)})
+    assert found.notes[1:] == [
+        "Base model: 5.0 % right.",
+        "start_at_0: 0 of 3 runs end no better than the base model.",
+        "on_policy: 2 of 3 runs end no better than the base model.",
+    ]
+    strong = base_rows(accuracy({"start_at_0": 0.5, "on_policy": 0.4}), right=0.5)
+    assert (
+        "below 10 % right, this one has 50.0 %" in verdict("C15", {"arm_accuracy": strong}).reading
+    )
+    none = {"arm_accuracy": strong.filter(pl.col("arm") != "base")}
+    assert "the base model was not tested" in verdict("C15", none).reading
+
+
+def test_forgetting_stands_beside_retirement() -> None:
+    notes = verdict("C17a", planted(CLAIMS["C17a"], 1)).notes
+    assert (
+        "of 40 retired questions asked again, 3 were half wrong or worse then (7.5 %)" in notes[1]
+    )
+
+
+def test_equal_cost_is_where_the_lesser_arm_ends() -> None:
+    """The first arm costs twice as much a step: half its way is compared with the other's end."""
+    frames = validation(0.0, seeds=2)
+    rises = {0: 0, 10: 1, 20: 4}
+    rows = frames["validation_accuracy"].with_columns(
+        correct=pl.when(pl.col("arm") == "exgrpo")
+        .then(pl.col("step").replace_strict(rises, return_dtype=pl.Int64))
+        .otherwise(1)
+        .cast(pl.Int64)
+    )
+    twice = pl.when(pl.col("arm") == "exgrpo").then(2).otherwise(1) * pl.col("sampled_tokens")
+    budgets = frames["validation_budgets"].with_columns(sampled_tokens=twice)
+    answers = {"validation_accuracy": rows, "validation_budgets": budgets}
+    found = verdict("C20b", answers)
+    assert found.value == pytest.approx(0.0)  # 1 of 4 at step 10, and 1 of 4 at the end
+    assert "Compared at 18,000, 18,000 sampled tokens" in found.notes[1]
+    assert verdict("C20a", answers).value == pytest.approx(0.75)  # as many questions: 4 of 4
+    shorter = budgets.filter(~((pl.col("arm") == "on_policy") & (pl.col("step") == 20)))
+    early = verdict("C20b", answers | {"validation_budgets": shorter})
+    assert early.value == pytest.approx(1 / 8 - 1 / 4)  # half way to step 10
+    unknown = budgets.with_columns(sampled_tokens=pl.lit(None, pl.Int64))
+    reading = verdict("C20b", answers | {"validation_budgets": unknown}).reading
+    assert "the log has no `sampled_tokens`" in reading
+
+
+def test_the_course_of_training_is_read_at_its_end() -> None:
+    arms = ("exgrpo", "no_shaping")
+    rows = dynamics(arms, {"exgrpo": 0.7, "no_shaping": 0.5})
+    found = verdict("C12", {"buffer_dynamics": rows})
+    late = rows.filter(pl.col("step") > 15).group_by("arm").agg(pl.col("entropy").mean())
+    means = dict(late.iter_rows())
+    assert found.value == pytest.approx(means["exgrpo"] - means["no_shaping"])
+    assert found.questions is None and found.sample == "3 seeds"
+    alike = verdict("C18a", {"buffer_dynamics": rows})  # 50 + seed buffered, 50 - seed retired
+    assert alike.verdict == "not testable here" and "comes to 50.0 %, so" in alike.reading
+    more = rows.with_columns(buffer_questions=pl.col("buffer_questions") + 2 * pl.col("seed"))
+    assert verdict("C18a", {"buffer_dynamics": more}).value == pytest.approx(102 / 200)
+    apart = [
+        (48 - 2 * seed - 48) / 200 for seed in range(3)
+    ]  # retired 50 - seed, buffered 50 + seed
+    assert verdict("C18b", {"buffer_dynamics": rows}).value == pytest.approx(np.mean(apart))
+    no_counts = rows.with_columns(buffer_questions=pl.lit(None, pl.Int64))
+    assert "no counts" in verdict("C18a", {"buffer_dynamics": no_counts}).reading
+    no_entropy = rows.with_columns(entropy=pl.lit(None, pl.Float64))
+    assert "no entropy" in verdict("C12", {"buffer_dynamics": no_entropy}).reading
+
+
+def test_time_is_compared_by_its_logarithm() -> None:
+    rows = runs(1.5)
+    found = verdict("C19", {"study_runs": rows})
+    by_seed = [
+        np.log(part.filter(pl.col("arm") == "exgrpo")["seconds"][0])
+        - np.log(part.filter(pl.col("arm") == "on_policy")["seconds"][0])
+        for _, part in rows.group_by("seed", maintain_order=True)
+    ]
+    assert found.value == pytest.approx(np.mean(by_seed))
+    assert found.notes[0] == f"That is {100 * (np.exp(np.mean(by_seed)) - 1):+.1f} % a step."
 
 
 def test_numbers_are_shown_in_their_unit() -> None:
     assert show(0.052, "points") == "+5.2 points"
+    assert show(0.0, "points") == "0.0 points"
     assert show_effect(0.052, "points per 100 steps") == "5.2 points per 100 steps"
     assert show(0.61234, "AUROC") == "0.612"
-    verdict = Verdict("C8", "supported", "", 0.02, 0.01, 0.03)
-    assert show_interval(verdict, "points per 100 steps") == (
-        "+2.0 points per 100 steps [+1.0, +3.0]"
-    )
+    assert show(0.61234, "share") == "61.2 %"
+    assert show(-0.174, "log ratio") == "-0.174 log ratio"
+    found = Verdict("C8", "supported", "", 0.02, 0.01, 0.03)
+    assert show_interval(found, "points per 100 steps") == "+2.0 points per 100 steps [+1.0, +3.0]"
     assert show_interval(Verdict("C1", "not testable here", ""), "points") == ""
+    powers = [Verdict("C1", "supported", "", power=power) for power in (0.001, 0.5, 0.999, None)]
+    assert [show_power(each) for each in powers] == ["< 1 %", "50 %", "> 99 %", ""]
 
 
-def test_pairs_are_matched_by_seed_and_question() -> None:
-    """Rows in another order, a seed and a question that only one arm has: the rest is paired."""
-    given = accuracy({"a": 0.3, "b": 0.6}, questions=5)
-    first = given.filter(~((pl.col("arm") == "a") & (pl.col("seed") == 2))).sample(
-        fraction=1, shuffle=True, seed=0
-    )
-    first = first.filter(~((pl.col("arm") == "b") & (pl.col("question") == "q3")))
-    table = paired(accuracy_table(first, "a", "test_id"), accuracy_table(first, "b", "test_id"))
-    assert (table.seeds, table.questions) == ([0, 1], ["q0", "q1", "q2", "q4"])
-    known = {
-        (row["arm"], row["seed"], row["question"]): row["correct"] / 4
-        for row in given.filter(pl.col("benchmark") == "test_id").iter_rows(named=True)
-    }
-    for i, seed in enumerate(table.seeds):
-        for j, question in enumerate(table.questions):
-            expected = known["a", seed, question] - known["b", seed, question]
-            assert table.values[i, j] == pytest.approx(expected)
-
-
-def test_comparison_of_arms() -> None:
-    given = accuracy({"exgrpo": 0.5, "on_policy": 0.4, "base": 0.2}).with_columns(
-        seed=pl.when(pl.col("arm") == "base").then(None).otherwise("seed")
-    )
-    given = given.filter((pl.col("arm") != "base") | pl.col("run").str.ends_with("s0"))
-    facts = pl.DataFrame({"arm": ["exgrpo"], "signal_share": [0.5]})
-    curves = given.filter((pl.col("benchmark") == "test_id") & (pl.col("arm") != "base"))
-    made = compare(given, facts, curves)
-    base, reference, exgrpo = made["arms"]
-    assert [entry["arm"] for entry in made["arms"]] == ["base", "on_policy", "exgrpo"]
-    assert base["seeds"] == [] and base["difference"] == {} and base["training"] is None
-    assert base["accuracy"]["test_id"]["seeds"] == 1
-    assert reference["difference"] == {}
-    difference = exgrpo["difference"]["test_id"]
-    assert difference["value"] == pytest.approx(
-        exgrpo["accuracy"]["test_id"]["value"] - reference["accuracy"]["test_id"]["value"]
-    )
-    assert np.mean(difference["by_seed"]) == pytest.approx(difference["value"])
-    assert base["accuracy"]["test_id"]["low"] >= 0 and exgrpo["training"] == facts.row(
-        0, named=True
-    )
-    empty = compare(given.clear(), facts, curves.clear())
-    assert empty["arms"] == [] and empty["learning_curves"] == {}
-
-
-def test_learning_curves_carry_bootstrap_intervals_of_the_same_seeds() -> None:
-    rows = accuracy({"exgrpo": 0.5, "on_policy": 0.4}, questions=60).filter(
-        pl.col("benchmark") == "test_id"
-    )
-    steps = pl.concat(
-        [rows.with_columns(step=pl.lit(step), correct=pl.col("correct") // divide)
-         for step, divide in ((0, 4), (10, 2), (20, 1))]
-    )  # fmt: skip
-    stopped = steps.filter(~((pl.col("step") == 20) & (pl.col("seed") == 2)))
-    curves = learning_curves(stopped)
-    assert list(curves) == ["on_policy", "exgrpo"]
-    assert [point["step"] for point in curves["exgrpo"]] == [0, 10, 20]
-    for point in curves["exgrpo"]:
-        assert point["seeds"] == 2 and point["questions"] == 60
-        assert point["low"] < point["value"] < point["high"]
-    last = rows.filter((pl.col("arm") == "exgrpo") & (pl.col("seed") < 2))
-    assert curves["exgrpo"][-1]["value"] == pytest.approx((last["correct"] / 4).mean())
-    again = estimate(accuracy_table(last, "exgrpo", "test_id"))
-    assert again is not None
-    assert curves["exgrpo"][-1]["low"] == pytest.approx(again.low, abs=0.01)
-
-
-def test_claim_needs_what_its_test_needs() -> None:
-    claim = load_ledger().claims[0]
-    one_arm = Claim.model_validate(claim.model_dump() | {"arms": ["exgrpo"]})
-    with pytest.raises(ValueError, match="compares two arms"):
-        judge(Ledger(alpha=0.05, claims=[one_arm]), frames())
+def test_a_claim_needs_what_its_test_needs() -> None:
+    claim = CLAIMS["C1"]
+    one_arm = claim.model_copy(update={"arms": ["exgrpo"]})
+    nowhere = claim.model_copy(update={"benchmark": None})
+    frames = planted(claim, 1)
+    for wrong, reason in ((one_arm, "compares two arms"), (nowhere, "needs a benchmark")):
+        with pytest.raises(ValueError, match=reason):
+            judge(Ledger(alpha=0.05, claims=[wrong]), frames)

@@ -172,7 +172,7 @@ BAD_ROWS = [
     ("{not json", r"line 2: no JSON object: '\{not json'"),
     ("[1, 2]", "line 2: no JSON object"),
     ('{"gold": "2", "gold": "3"}', "line 2: key 'gold' stands twice in one object"),
-    ({**GENERIC[0], "gold": None}, "line 2: the gold is None: no answer can be graded"),
+    ({**GENERIC[0], "gold": "None"}, "line 2: the gold is 'None': no answer can be graded"),
     ({**GENERIC[0], "gold": ""}, "line 2: the gold is ''"),
     ({**GENERIC[0], "response": None}, "line 2: a response is None"),
     ({**GENERIC[0], "question": " "}, "line 2: key `question` is ' '"),
@@ -210,11 +210,11 @@ def test_an_import_that_the_lake_cannot_take_leaves_the_older_one(tmp_path: Path
 
 
 def test_all_bad_rows_are_listed_up_to_ten(tmp_path: Path) -> None:
-    null = {**GENERIC[0], "gold": None}
-    file = write(tmp_path / "bad.jsonl", [GENERIC[0], *[null] * 12])
+    empty = {**GENERIC[0], "gold": ""}
+    file = write(tmp_path / "bad.jsonl", [GENERIC[0], *[empty] * 12])
     with pytest.raises(UserError, match="12 bad rows") as error:
         import_file(file, None, tmp_path / "results")
-    assert str(error.value).count("the gold is None") == 10
+    assert str(error.value).count("the gold is ''") == 10
     assert "and 2 more" in str(error.value)
 
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 from lake_fixture import DemoResults, make_results
+from markupsafe import escape
 
 import pipeline.figures
 from analysis.claims import load_ledger
 from analysis.closing import VERDICTS, closing_rows, duration, interval, percent
 from analysis.errors import UserError as AnalysisError
-from analysis.figures import FIGURES
+from analysis.figures import READINGS
 from analysis.stage_outputs import read_stage_outputs
 from exgrpo.errors import UserError
 from exgrpo.studies import ArmFile, Study
-from pipeline.analyse import QUERIES, analyse
+from pipeline.analyse import analyse, queries_needed
 from pipeline.figures import make_figures
 from pipeline.readme import BEGIN, END, update_readme
 from pipeline.report import make_report
@@ -61,7 +62,7 @@ class Links(HTMLParser):
 
 def test_analyse_writes_every_answer(demo: DemoResults) -> None:
     folder = demo.results / demo.study.name / "analyses"
-    assert {path.stem for path in folder.glob("*.parquet")} == set(QUERIES)
+    assert {path.stem for path in folder.glob("*.parquet")} == {*queries_needed(load_ledger())}
     claims = json.loads((folder / "claims.json").read_text())
     assert [claim["id"] for claim in claims["claims"]] == [c.id for c in load_ledger().claims]
     assert all(claim["verdict"] for claim in claims["claims"])
@@ -73,7 +74,7 @@ def test_report_is_self_contained(page: str) -> None:
     assert links.loaded == []
     assert {link[1:] for link in links.followed} <= set(links.ids)
     assert all(link.startswith("#") for link in links.followed)
-    assert set(FIGURES) <= set(links.ids)
+    assert set(READINGS) <= set(links.ids)
     assert len(links.ids) == len(set(links.ids))
     assert page.count("plotly.js v") == 1
 
@@ -90,9 +91,13 @@ def test_report_holds_what_was_run_and_found(demo: DemoResults, page: str) -> No
         "All seeds of a study share one base model",
     ):
         assert part in text, part
-    for claim in load_ledger().claims:
-        assert claim.statement in text
-    assert text.count("not testable here") >= 3  # C8, C9, C23 lack an arm
+    outputs = read_stage_outputs(demo.results, demo.study.name)
+    assert outputs is not None
+    for claim, verdict in outputs.verdicts:
+        tested = verdict.verdict != "not testable here"
+        assert escape(claim.statement if tested else claim.short) in text, claim.id
+    for observed in outputs.observed:
+        assert all(str(escape(line)) in text for line in observed.lines), observed.name
     headers = re.findall(r"<th[^>]*>([^<]*)</th>", text)
     assert headers.count("change next") == 1 and "study" not in headers  # there is one study
 
@@ -124,9 +129,17 @@ def test_closing_table_fits_and_is_kept(
         line = next(line for line in text.splitlines() if line.split()[:1] == [row[0]])
         assert re.split(r"\s{2,}", line.strip()) == row
     markdown = (folder / "summary.md").read_text()
-    for claim in load_ledger().claims:
-        assert re.search(rf"^  {claim.id} +\w", text, re.M)
-        assert f"| {claim.id} | {claim.short} |" in markdown
+    outputs = read_stage_outputs(demo.results, demo.study.name)
+    assert outputs is not None
+    for claim, verdict in outputs.verdicts:
+        if claim.unit == "counted":  # says nothing about the study
+            assert not re.search(rf"\b{claim.id}\b", text)
+        elif verdict.verdict == "not testable here":
+            assert re.search(rf"Not testable here: [^.]*\b{claim.id}\b", markdown)
+        else:
+            assert re.search(rf"^  {claim.id} +\w", text, re.M)
+            assert f"| {claim.id} | {claim.short} |" in markdown
+    assert "| C1 |" in markdown and "C9a" in markdown
     assert markdown.count("| on_policy | 2 |") == 1
 
 
@@ -183,7 +196,8 @@ def test_readme_block_alone_changes(demo: DemoResults, tmp_path: Path) -> None:
     assert update_readme(demo.study, demo.results, readme)
     text = readme.read_text()
     assert text.startswith(f"# A\n\nbefore\n{BEGIN}\n\nStudy demo")
-    assert text.endswith(f"\n{VERDICTS}\n\n{END}\nafter\n")
+    assert f"\n{VERDICTS} Not testable here: " in text
+    assert text.endswith(f"\n\n{END}\nafter\n")
     assert "of last week" not in text
     assert not update_readme(demo.study, demo.results, readme)
 
@@ -208,7 +222,7 @@ def test_stages_name_what_is_missing(demo: DemoResults, tmp_path: Path) -> None:
     (tmp_path / demo.study.name / "analyses").symlink_to(
         demo.results / demo.study.name / "analyses"
     )
-    with pytest.raises(UserError, match=r"10 figures missing.*exgrpo figures --study demo"):
+    with pytest.raises(UserError, match=rf"{len(READINGS)} figures missing.*exgrpo figures --study demo"):
         make_report(demo.study, tmp_path)
     with pytest.raises(UserError, match="exgrpo summary --study demo"):
         update_readme(demo.study, tmp_path, tmp_path / "README.md")

@@ -1,9 +1,10 @@
-"""Each statistic against a slow plain reference, and the coverage of the bootstrap."""
+"""Each statistic against a slow plain reference; intervals are in test_statistics_intervals.py."""
 
 import itertools
 import math
 import random
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from analysis.statistics import (
     pass_at_k,
     widen,
 )
-from analysis.student import critical_value, two_sided_p
 
 
 def plain_bootstrap(values: np.ndarray, replicates: int, seed: int) -> list[float]:
@@ -99,96 +99,6 @@ def test_questions_without_a_value_in_every_seed_are_left_out() -> None:
         bootstrap_mean(np.full((2, 3), np.nan))
     with pytest.raises(ValueError, match="shape"):
         bootstrap_mean(np.ones(3))
-
-
-def coverage(seeds: int, seed_sd: float, trials: int = 400) -> float:
-    """How often the 95 % interval holds the truth; question effects have deviation 0.3."""
-    rng = np.random.default_rng(0)
-    hits = 0
-    for trial in range(trials):
-        values = (
-            0.05
-            + rng.normal(0, seed_sd, (seeds, 1))
-            + rng.normal(0, 0.3, (1, 80))
-            + rng.normal(0, 0.3, (seeds, 80))
-        )
-        low, high = bootstrap_mean(values, replicates=500, seed=trial).interval()
-        hits += low <= 0.05 <= high
-    return hits / trials
-
-
-@pytest.mark.parametrize(
-    ("seeds", "seed_sd", "expected"),
-    [
-        (3, 0.0, (0.93, 1.0)),
-        (3, 0.05, (0.88, 0.99)),
-        (3, 0.3, (0.72, 0.90)),
-        (8, 0.3, (0.88, 0.97)),
-    ],
-)
-def test_coverage(seeds: int, seed_sd: float, expected: tuple[float, float]) -> None:
-    """Near 95 % when questions matter as much as seeds; too low with 3 very different seeds."""
-    assert expected[0] <= coverage(seeds, seed_sd) <= expected[1]
-
-
-@pytest.mark.parametrize(
-    ("rate", "df", "expected"),
-    [(0.05, 1, 12.7062), (0.05, 2, 4.30265), (0.01, 3, 5.84091), (0.05, 10, 2.22814),
-     (0.001, 4, 8.6103), (0.4, 2, 1.06066), (0.05, 120, 1.97993)],
-)  # fmt: skip
-def test_student_agrees_with_printed_tables(rate: float, df: int, expected: float) -> None:
-    assert critical_value(rate, df) == pytest.approx(expected, rel=1e-5)
-    assert two_sided_p(-critical_value(rate, df), df) == pytest.approx(rate)
-    assert two_sided_p(0, df) == 1
-
-
-def test_p_value_interval_and_smallest_effect_agree() -> None:
-    rng = np.random.default_rng(0)
-    made = bootstrap_mean(rng.normal(0.2, 1, (1, 400)))  # one seed: the normal distribution
-    z = made.value / made.se
-    assert made.p_value() == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-6)
-    assert made.p_value(null=made.value) > 0.99
-    assert made.smallest_effect() == pytest.approx((1.959964 + 0.841621) * made.se, rel=1e-5)
-    few = bootstrap_mean(rng.normal(0.1, 0.3, (3, 100)))
-    assert few.t_interval(few.p_value())[0] == pytest.approx(0, abs=1e-6)
-    assert few.scaled(100).p_value() == pytest.approx(few.p_value())
-
-
-def test_seeds_alone_give_the_t_test_and_questions_alone_the_normal_one() -> None:
-    runs = np.array([0.1, 0.3, 0.2])
-    seeds_only = bootstrap_mean(np.repeat(runs[:, None], 50, axis=1))
-    assert seeds_only.seed_share == pytest.approx(1, abs=0.03)
-    assert seeds_only.critical(0.05) == pytest.approx(critical_value(0.05, 2), rel=0.02)
-    assert seeds_only.p_value() == pytest.approx(
-        two_sided_p(0.2 / (0.1 / math.sqrt(3)), 2), rel=0.05
-    )
-    same = bootstrap_mean(np.repeat(np.random.default_rng(0).normal(0, 1, (1, 50)), 3, axis=0))
-    assert same.seed_share == pytest.approx(0)
-    assert same.critical(0.05) == pytest.approx(1.959964)
-    assert bootstrap_mean(np.zeros((3, 5))).p_value() == 1
-    assert bootstrap_mean(np.ones((3, 5))).p_value() == 0
-
-
-@pytest.mark.parametrize("seed_sd", [0.02, 0.04, 0.08, 0.15])
-def test_verdicts_err_no_more_often_than_said_with_three_seeds(seed_sd: float) -> None:
-    """No effect, families of 4 claims: alone at the rate Holm grants one of 7, and by Holm."""
-    rng = np.random.default_rng(0)
-    families, claims, questions = 500, 4, 100
-    alone = family = 0
-    for trial in range(families):
-        excluded = []
-        for claim in range(claims):
-            values = (
-                rng.normal(0, seed_sd, (3, 1))
-                + rng.normal(0, 0.15, (1, questions))
-                + rng.normal(0, 0.3, (3, questions))
-            )
-            made = bootstrap_mean(values, replicates=200, seed=claims * trial + claim)
-            alone += abs(made.value) > made.critical(0.05 / 7) * made.se
-            excluded.append(abs(made.value) > made.critical(0.05 / claims) * made.se)
-        family += any(excluded)  # Holm's first step decides whether there is any rejection
-    assert alone / (families * claims) <= 0.01
-    assert family / families <= 0.06
 
 
 def plain_auroc(scores: list[float], positive: list[bool], strata: list[int]) -> float:
@@ -347,10 +257,21 @@ def test_avg_and_pass_at_k_agree_with_counting_subsets() -> None:
             assert pass_at_k([correct], [samples], k)[0] == pytest.approx(expected)
     assert avg_at_k([[1, 2]], [[4, 4]]).tolist() == [[0.25, 0.5]]
     assert math.isnan(avg_at_k([0], [0])[0])
+    assert pass_at_k([0, 3, 2], [4, 4, 4], 2)[:2].tolist() == [0, 1]  # c = 0; n - c < k
     with pytest.raises(ValueError, match="pass@5"):
         pass_at_k([1], [4], 5)
     with pytest.raises(ValueError, match="correct <= samples"):
         avg_at_k([5], [4])
+
+
+def test_pass_at_k_of_huge_counts_is_exact() -> None:
+    correct, samples, k = 70_000, 1_000_000, 40
+    fail = Fraction(1)
+    for i in range(k):
+        fail *= Fraction(samples - correct - i, samples - i)
+    assert pass_at_k([correct], [samples], k)[0] == pytest.approx(float(1 - fail), rel=1e-12)
+    assert pass_at_k([0], [10**9], 1000)[0] == 0
+    assert pass_at_k([1], [10**9], 10)[0] == pytest.approx(1e-8, rel=1e-6)
 
 
 def test_weights_keep_the_total() -> None:

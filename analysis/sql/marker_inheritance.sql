@@ -1,21 +1,24 @@
 -- purpose: Do new marked right answers copy the first marked trajectory replayed for their question?
--- grain: an arm of a study, and whether the answers were sampled after that replay; those before are the placebo
+-- grain: a run and a question, and whether the answers were sampled after that replay; those before are the placebo
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param marker text = flawed: flawed, shortcut, code or repetition
--- param most integer >= 1 = 200: most answers a row, chosen by the hash of their id
+-- param most integer >= 1 = 100: most answers of a run before the replays, and most after them, chosen by the hash of their id
 -- column study: study
 -- column arm: arm
+-- column seed: seed of the run
+-- column run: run id
+-- column question: question id
 -- column after: sampled after the replay; false: before it or at its step, the replayed one left out
 -- column pairs: marked right fresh answers, each compared with the marked trajectory replayed for its question
 -- column overlap: mean Jaccard index of their sets of 8-grams of characters [share]
 -- column shuffled_overlap: the same with the one of the next question of the run by level; the last by level has that of the first [share]
--- column difference: mean over the pairs of overlap minus shuffled_overlap [share]
--- column difference_error: its standard error, which takes pairs as independent [share]
+-- column difference: mean over the pairs of overlap minus shuffled_overlap; null if no other question of the run has one [share]
 with marked_right as (
     select
         runs.study,
         runs.arm,
+        runs.seed,
         run,
         trajectories.step,
         trajectories."group",
@@ -56,6 +59,9 @@ chosen as (
     select
         shuffled.study,
         shuffled.arm,
+        shuffled.seed,
+        run,
+        question,
         marked_right.step > shuffled.step as after,
         marked_right.trajectory,
         shuffled.trajectory as replay,
@@ -64,7 +70,7 @@ chosen as (
     join shuffled using (run, question)
     where not marked_right.replayed and marked_right.trajectory is distinct from shuffled.source
     qualify row_number() over (
-        partition by shuffled.study, shuffled.arm, after
+        partition by run, after
         order by md5_number_lower(marked_right.trajectory), marked_right.trajectory
     ) <= $most
 ),
@@ -85,9 +91,7 @@ grams as (
 ),
 shared as (
     select
-        chosen.study,
-        chosen.arm,
-        chosen.after,
+        chosen.*,
         len(list_intersect(answer.grams, replay.grams)) as common,
         common / (len(answer.grams) + len(replay.grams) - common) as overlap,
         len(list_intersect(answer.grams, other.grams)) as other_common,
@@ -100,12 +104,14 @@ shared as (
 select
     study,
     arm,
+    seed,
+    run,
+    question,
     after,
     count(*) as pairs,
     avg(overlap) as overlap,
     avg(shuffled_overlap) as shuffled_overlap,
-    avg(overlap - shuffled_overlap) as difference,
-    stddev_samp(overlap - shuffled_overlap) / sqrt(count(shuffled_overlap)) as difference_error
+    avg(overlap - shuffled_overlap) as difference
 from shared
-group by all
-order by study, arm, after
+group by study, arm, seed, run, question, after
+order by study, arm, seed, run, question, after

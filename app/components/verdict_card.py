@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from analysis.claims import Claim, Verdict, show_interval
+from analysis.claims import Claim, Verdict, show_effect, show_interval, show_power
 
 COLOURS = {
     "supported": "green",
@@ -20,11 +20,15 @@ def verdict_card(claim: Claim, verdict: Verdict) -> None:
         if verdict.value is not None and verdict.level is not None:
             st.markdown(
                 f"{show_interval(verdict, claim.unit)} · {100 * verdict.level:.1f} % interval, "
-                f"{verdict.seeds} seeds, {verdict.questions} questions"
+                f"{verdict.sample}"
             )
         st.markdown(verdict.reading)
         with st.popover("How it was tested", type="tertiary"):
             st.markdown(f"**Estimand.** {claim.estimand}")
-            st.markdown(f"**The paper** ({claim.source}): {claim.paper}")
+            st.markdown(f"**The paper** ({claim.source}): {claim.paper}. {claim.scale}.")
+            st.markdown(f"**Deviations.** {claim.deviations}")
+            if claim.effect is not None and verdict.power is not None:
+                effect = show_effect(claim.effect, claim.unit)
+                st.markdown(f"**Power** to find {effect}: {show_power(verdict)}")
             for note in verdict.notes:
                 st.markdown(note)

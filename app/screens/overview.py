@@ -17,6 +17,7 @@ from app.components.narrow_figure import narrow
 from app.components.verdict_card import verdict_card
 
 CARDS_A_ROW = 3
+NOT_TESTABLE = "not testable here"
 FIRST_FIGURES = 4  # accuracy, difference, curves: the rest comes after the verdicts
 
 
@@ -76,15 +77,17 @@ def _trained(study: str, runs: pl.DataFrame) -> None:
     st.caption(f"{meaning(outputs.comparison)} {UNADJUSTED}")
     if not outputs.figures:
         st.info(f"No figures yet: `exgrpo figures --study {study}` makes them.")
-    _figures(study, outputs.figures[:FIRST_FIGURES])
+    lines = {each.name: each.lines for each in outputs.observed}
+    _figures(study, outputs.figures[:FIRST_FIGURES], lines)
     _claims(outputs)
     if later := outputs.figures[FIRST_FIGURES:]:
         st.subheader("How training went", anchor=False)
-        _figures(study, later)
+        _figures(study, later, lines)
     _runs(runs)
 
 
-def _figures(study: str, figures: list[Figure]) -> None:
+def _figures(study: str, figures: list[Figure], lines: dict[str, list[str]]) -> None:
+    """Figures two a row; lines: what an observation found, by the name of its figure."""
     for left in range(0, len(figures), 2):
         part = figures[left : left + 2]
         for column, figure in zip(st.columns(2, gap="medium"), part, strict=False):
@@ -96,6 +99,9 @@ def _figures(study: str, figures: list[Figure]) -> None:
                     config=PLOT_CONFIG,
                 )
                 st.caption(figure.reading)
+                if figure.name in lines:
+                    with st.expander("In words"):
+                        st.markdown("\n".join(f"- {line}" for line in lines[figure.name]))
 
 
 def _claims(outputs: StageOutputs) -> None:
@@ -105,11 +111,16 @@ def _claims(outputs: StageOutputs) -> None:
         "Supported: the whole interval lies beyond the threshold; contradicted: it lies on the "
         "other side; inconclusive: it holds the threshold, so this study can tell neither way."
     )
-    for left in range(0, len(outputs.verdicts), CARDS_A_ROW):
-        part = outputs.verdicts[left : left + CARDS_A_ROW]
+    decided = [pair for pair in outputs.verdicts if pair[1].verdict != NOT_TESTABLE]
+    for left in range(0, len(decided), CARDS_A_ROW):
+        part = decided[left : left + CARDS_A_ROW]
         for column, (claim, verdict) in zip(st.columns(CARDS_A_ROW), part, strict=False):
             with column:
                 verdict_card(claim, verdict)
+    rest = [pair for pair in outputs.verdicts if pair[1].verdict == NOT_TESTABLE]
+    with st.expander(f"Not testable in this study: {len(rest)}"):
+        for claim, verdict in rest:
+            st.markdown(f"**{claim.id}** {claim.short}. {verdict.reading}")
 
 
 def _imported(runs: pl.DataFrame, named: str | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from exgrpo.errors import UserError
-from exgrpo.grading import KINDS, check_gold
+from exgrpo.grading import KINDS
 from exgrpo.tables.schema import BOOL, FLOAT, FLOATS, INT, INTS, TEXT, ColumnType
 from pipeline.imports.read import Row, natural
 from pipeline.imports.rows import (
@@ -23,6 +23,7 @@ from pipeline.imports.rows import (
     Source,
     as_text,
     asked,
+    gold_of,
     measures,
     number,
     others,
@@ -74,7 +75,7 @@ def find(path: Path, mapping: Path) -> Source:
             if ours not in ("question", "step")
         }
         if graded:
-            check_gold(values["gold"], f"{at.where}: key `{keys['gold']}`")
+            read_row["gold"] = gold_of(values["gold"], f"{at.where}: key `{keys['gold']}`")
         if not isinstance(values["question"], str) or not values["question"].strip():
             raise at.error(keys["question"], values["question"], "Give text, or remove the row.")
         step = step_of(values["step"], keys["step"], at)

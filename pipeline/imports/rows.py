@@ -4,16 +4,19 @@ A row is a dictionary of columns of `STAGED`; a missing one is null. Values keep
 they have in the file: text stays text, and what does not fit the declared type is an error.
 """
 
+import ast
 import json
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from exgrpo.errors import UserError
+from exgrpo.grading import check_gold
 from exgrpo.questions import question_id
 from exgrpo.tables import TOKENS, TRAJECTORIES
 from exgrpo.tables.schema import BOOL, FLOAT, INT, TEXT, Column, Table
@@ -54,6 +57,10 @@ STAGED = Table(
 )
 
 
+class NoGoldError(UserError):
+    """A row whose gold is null: it is named and left out, the others count."""
+
+
 @dataclass
 class Tally:
     """What became of the keys and rows of a log. values: non-null values by their key."""
@@ -63,12 +70,21 @@ class Tally:
     notes: Counter[str] = field(default_factory=Counter)
     bad: list[str] = field(default_factory=list)
     bad_rows: int = 0
+    without_gold: int = 0
 
     def reject(self, reason: str) -> None:
         """Note a row that cannot be used; the first ten are kept."""
         self.bad_rows += 1
         if len(self.bad) < MOST_BAD_ROWS:
             self.bad.append(reason)
+
+    def leave_out(self, reason: str) -> None:
+        """Note a row without a gold; the first ten by name, the others by number."""
+        self.without_gold += 1
+        if self.without_gold <= MOST_BAD_ROWS:
+            self.left_out.append(reason)
+        else:
+            self.notes["more rows whose gold is null, left out too"] += 1
 
     def check(self, path: Path) -> None:
         """Raise UserError that lists the bad rows, if there are any."""
@@ -157,6 +173,8 @@ def rows_of(source: Source, tally: Tally) -> Iterator[Row]:
                 yield from (
                     {**each, "place": where} for each in source.read(row, Place(where, file, tally))
                 )
+            except NoGoldError as reason:
+                tally.leave_out(str(reason))
             except UserError as error:
                 tally.reject(str(error))
 
@@ -211,6 +229,20 @@ def text(row: Row, key: str, at: Place) -> str:
     if not isinstance(value, str) or not value.strip():
         raise at.error(key, value, "Give text, or remove the row.")
     return value
+
+
+def gold_of(value: object, where: str) -> str:
+    """The gold as text; of a list of one, also of one written as text (`['91']`), its item.
+
+    NoGoldError on null; UserError on one that nothing can be graded against.
+    """
+    if value is None:
+        raise NoGoldError(f"{where}: the gold is null: no answer can be graded against it")
+    items = value
+    if isinstance(value, str) and value.strip()[:2] in ("['", '["'):
+        with suppress(ValueError, SyntaxError):
+            items = ast.literal_eval(value.strip())
+    return check_gold(items[0] if isinstance(items, list) and len(items) == 1 else value, where)
 
 
 def number(value: object, key: str, at: Place) -> float | None:

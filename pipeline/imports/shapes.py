@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exgrpo.errors import UserError
-from exgrpo.grading import check_gold
 from pipeline.imports.read import Row
-from pipeline.imports.rows import ONE_RUN, Place, Source, asked, step_of, text, truth
+from pipeline.imports.rows import ONE_RUN, Place, Source, asked, gold_of, step_of, text, truth
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,9 @@ class Shape:
 
 def _gsm8k(row: Row, at: Place) -> list[Row]:
     # Gold and responses both end in a line "A: <number>".
-    gold = text(row, "ground_truth", at).rpartition("A:")[2].strip()
+    gold = row["ground_truth"]
+    if gold is not None:
+        gold = text(row, "ground_truth", at).rpartition("A:")[2].strip()
     systems = [key for key, value in row.items() if isinstance(value, dict)]
     return [
         _response(row, gold, row[system].get("solution"), row[system].get("is_correct"), at)
@@ -73,7 +74,7 @@ def _response(
     return asked(
         text(row, "question", at),
         step=step,
-        gold=check_gold(gold, at.where),
+        gold=gold_of(gold, at.where),
         response=response,
         recorded=truth(label, "correct", at),
     )

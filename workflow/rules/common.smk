@@ -23,7 +23,7 @@ write_study(STUDY, Path("results"))
 # anew; no run depends on them.
 ANALYSIS = Path(workflow.basedir).parent / "analysis"
 QUERIES = sorted(map(str, ANALYSIS.glob("sql/*.sql")))
-LEDGER = str(ANALYSIS / "claims.yaml")
+LEDGER = sorted(map(str, [*ANALYSIS.glob("*.yaml"), *ANALYSIS.glob("paper/*.[cs]*")]))
 TEMPLATES = sorted(map(str, ANALYSIS.glob("templates/*")))
 
 

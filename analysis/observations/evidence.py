@@ -1,0 +1,228 @@
+"""What the observations on entropy share: the arm looked at, estimates, and how they are drawn.
+
+All intervals are 95 %, over seeds and questions, and not adjusted for the number of comparisons.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+from analysis.arms import arm_order
+from analysis.drawing import StudyFacts
+from analysis.observations.clustered import Cell, clustered_ratios
+from analysis.statistics import Bootstrap, auroc, bootstrap_auroc
+from analysis.theme import MUTED
+
+UNBOUNDED = (-np.inf, np.inf)
+DIFFICULTIES = ("hard", "medium", "easy")
+DRAWS = 400  # of an AUROC: enough to look at, and a figure of some thirty in a second
+# Of Okabe and Ito, like the arms; told apart by their symbols as well.
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+
+
+def arm_of(arms: Iterable[str], *preferred: str) -> str | None:
+    """The arm to look at: the first preferred one that is there, else the first there is."""
+    there = arm_order(list(arms))
+    return next((arm for arm in (*preferred, *there) if arm in there), None)
+
+
+def pairs(rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]) -> pl.DataFrame:
+    """The rows that have a partner: another of their seed and stratum on the other side.
+
+    The rest adds nothing to an AUROC inside strata.
+    """
+    both = pl.col(positive).any() & (~pl.col(positive)).any()
+    return rows.drop_nulls([score, positive, *within]).filter(both.over("seed", *within))
+
+
+def point_separation(
+    rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]
+) -> float | None:
+    """AUROC of a column for another that is true or false, over pairs of one seed and stratum.
+
+    None without such a pair.
+    """
+    rows = pairs(rows, score, positive, within)
+    if rows.is_empty():
+        return None
+    return auroc(rows[score], rows[positive], _strata(rows, ("seed", *within)))
+
+
+def separation(
+    rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]
+) -> Bootstrap | None:
+    """The same as mean over seeds, with draws of seeds and questions; None without a pair.
+
+    Seeds without a pair are left out. Two scores without nulls get the same draws: they pair.
+    """
+    rows = pairs(rows, score, positive, within)
+    if rows.is_empty():
+        return None
+    try:
+        return bootstrap_auroc(
+            rows[score].to_numpy(),
+            rows[positive].to_numpy(),
+            questions=rows["question"].to_numpy(),
+            seeds=rows["seed"].fill_null(0).to_numpy(),
+            strata=_strata(rows, within),
+            replicates=DRAWS,
+        )
+    except ValueError:  # too few questions to draw from
+        return None
+
+
+def _strata(rows: pl.DataFrame, names: Sequence[str]) -> np.ndarray:
+    return rows.select(names).hash_rows().to_numpy()
+
+
+def differences(
+    rows: pl.DataFrame, cell: Sequence[str], side: str, top: str, bottom: str
+) -> dict[Cell, Bootstrap]:
+    """By cell, the ratio of sums (`clustered_ratios`) where `side` is true minus where it is not.
+
+    Over the seeds that have both sides in the cell.
+    """
+    both = pl.col(side).any() & (~pl.col(side)).any()
+    rows = rows.filter(pl.col(bottom) > 0).filter(both.over(*cell, "seed"))
+    made = clustered_ratios(rows, (*cell, side), top, bottom)
+    return {
+        at[:-1]: value.minus(made[*at[:-1], False])
+        for at, value in made.items()
+        if at[-1] and (*at[:-1], False) in made
+    }
+
+
+def bounds(made: Bootstrap, least: float, most: float) -> tuple[float, float]:
+    """The 95 % interval, cut to possible values."""
+    low, high = np.clip(made.interval(), least, most).tolist()
+    return low, high
+
+
+def said(made: Bootstrap | None) -> str:
+    """An AUROC as `0.612 [0.580, 0.644]`."""
+    if made is None:
+        return "not known (no pair)"
+    return f"{made.value:.3f}{_interval(made, '.3f', (0, 1))}"
+
+
+def said_change(made: Bootstrap | None, places: int = 3) -> str:
+    """A difference as `+0.012 [-0.003, +0.027]`."""
+    if made is None:
+        return "not known"
+    return f"{made.value:+.{places}f}{_interval(made, f'+.{places}f')}"
+
+
+def _interval(made: Bootstrap, form: str, clip: tuple[float, float] = UNBOUNDED) -> str:
+    low, high = bounds(made, *clip)
+    if low == high:
+        return " (every draw: no interval)"  # all pairs alike: the bootstrap cannot tell
+    return f" [{low:{form}}, {high:{form}}]"
+
+
+def spread(values: Mapping[str, float], places: int, unit: str = "") -> str:
+    """The least and the greatest value, with what has them: `from 0.612 (a) to 0.701 (b)`."""
+    ends = sorted(values, key=values.__getitem__)
+    low, high = (f"{values[at]:.{places}f}{unit} ({at})" for at in (ends[0], ends[-1]))
+    return low if len(values) == 1 else f"from {low} to {high}"
+
+
+def counted_seeds(rows: pl.DataFrame) -> int:
+    """How many seeds the rows name; 0 for an import."""
+    return rows["seed"].drop_nulls().n_unique()
+
+
+def sample(rows: pl.DataFrame) -> str:
+    """Which rows of `entropy_validity_rows` these are: how many seeds and questions, what part."""
+    seeds, one_in = counted_seeds(rows), rows["one_in"][0]
+    part = "" if one_in == 1 else f", one in {one_in} by hash"
+    return f"seeds {seeds}, questions {rows['question'].n_unique()}{part}"
+
+
+def judged(rows: pl.DataFrame) -> str:
+    """Who checked the chains of these rows."""
+    names = rows["judge"].drop_nulls().unique().sort()
+    return " and ".join(
+        "by the exact check" if name == "exact" else f"by judge `{name}`" for name in names
+    )
+
+
+def how_sure(rows: pl.DataFrame) -> str:
+    """Over what the intervals of the sentences are."""
+    seeds = counted_seeds(rows)
+    over = f"{seeds} seeds and their questions"
+    if seeds < 2:
+        over = f"questions only, for there is {'one seed' if seeds else 'no seed'}"
+    return f"Intervals: 95 % over {over}; not adjusted for the number of comparisons."
+
+
+def bar_meaning(rows: pl.DataFrame) -> str:
+    """What the bars of a figure are, for its subtitle."""
+    over = "seeds and questions" if counted_seeds(rows) > 1 else "questions only"
+    return f"bar: 95 % bootstrap interval over {over}, not adjusted"
+
+
+def subtitle(plot: go.Figure, facts: StudyFacts, meaning: str) -> go.Figure:
+    """Give a figure of several panels the subtitle that `drawing.start` gives one."""
+    plot.update_layout(title_subtitle_text=facts.subtitle(meaning), margin_t=120)
+    return plot
+
+
+def add_estimates(
+    plot: go.Figure,
+    name: str,
+    estimates: Sequence[tuple[float | str, Bootstrap | None]],
+    colour: str,
+    symbol: str,
+    row: int = 1,
+    col: int = 1,
+    horizontal: bool = False,
+    factor: float = 1.0,
+    clip: tuple[float, float] = UNBOUNDED,
+) -> None:
+    """Dots with their intervals: at each place an estimate, times `factor`; None is left out.
+
+    A name is in the legend once, however many panels it is drawn in.
+    """
+    known = [(at, made.scaled(factor)) for at, made in estimates if made is not None]
+    if not known:
+        return
+    values = [made.value for _, made in known]
+    ends = [bounds(made, *clip) for _, made in known]
+    places = [at for at, _ in known]
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
+        "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
+        "thickness": 1.5,
+        "width": 4,
+    }
+    shown = "x" if horizontal else "y"
+    plot.add_scatter(
+        x=values if horizontal else places,
+        y=places if horizontal else values,
+        name=name,
+        legendgroup=name,
+        showlegend=all(trace.name != name for trace in plot.data),
+        mode="markers",
+        marker={"color": colour, "symbol": symbol, "size": 9},
+        customdata=[
+            (*end, made.seeds, made.questions) for end, (_, made) in zip(ends, known, strict=True)
+        ],
+        hovertemplate=f"%{{{shown}:.3f}} [%{{customdata[0]:.3f}}, %{{customdata[1]:.3f}}]<br>"
+        "seeds %{customdata[2]}, questions %{customdata[3]}<extra>" + name + "</extra>",
+        row=row,
+        col=col,
+        **{f"error_{shown}": error},
+    )
+
+
+def add_reference(plot: go.Figure, at: float, row: int, col: int, horizontal: bool = False) -> None:
+    """The line of no effect."""
+    line = {"line_color": MUTED, "line_dash": "dash", "line_width": 1, "row": row, "col": col}
+    if horizontal:
+        plot.add_vline(x=at, **line)
+    else:
+        plot.add_hline(y=at, **line)

@@ -1,0 +1,103 @@
+"""Do flaws spread through replay: the parts of the snowball detector, drawn, and its verdict."""
+
+import plotly.graph_objects as go
+import polars as pl
+from plotly.subplots import make_subplots
+
+from analysis.drawing import Frames, StudyFacts, add_arm, say_empty
+from analysis.observations.observation import Observation
+from analysis.snowball import QUERIES, detect
+from analysis.snowball.arms import curve
+from analysis.snowball.cells import NotHereError
+from analysis.snowball.replays import DELAYS, doses, gap
+from analysis.snowball.verdict import studied
+from analysis.theme import FLAWED, MUTED, VALID
+
+REPLICATES = 2_000  # of what is drawn, not printed
+PANELS = ("Marked share over training", "After a first replay", "By dose, observed")
+
+
+def _draw(facts: StudyFacts, frames: Frames) -> go.Figure:
+    fresh, visits = frames["snowball_fresh"], studied(frames["snowball_visits"])
+    plot = make_subplots(1, 3, subplot_titles=PANELS, horizontal_spacing=0.08)
+    meaning = (
+        "left: mean over seeds, band: least to greatest; middle: marked less like unmarked first "
+        "replays, 95 % interval, visit 0 is the placebo; right: of all studied arms"
+    )
+    plot.update_layout(title_subtitle_text=facts.subtitle(meaning), margin_t=120)
+    for arm in facts.arms:
+        table = curve(fresh, arm)
+        if table.height:
+            lone = go.Figure()
+            add_arm(lone, arm, table, "window_start", markers=False)
+            plot.add_traces(lone.data, rows=1, cols=1)
+    _add_events(plot, visits)
+    _add_doses(plot, visits)
+    plot.update_xaxes(title_text="training step", row=1, col=1)
+    plot.update_xaxes(title_text="visits after the replay", dtick=1, row=1, col=2)
+    plot.update_xaxes(title_text="marked replays of the question", dtick=1, row=1, col=3)
+    plot.update_yaxes(tickformat=".0%", rangemode="tozero", row=1, col=1)
+    plot.update_yaxes(tickformat="+.0%", row=1, col=2)
+    plot.update_yaxes(tickformat=".0%", rangemode="tozero", row=1, col=3)
+    return plot if plot.data else say_empty(plot, "no right answer whose marker is known")
+
+
+def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
+    made = {}
+    for delay in DELAYS:
+        try:
+            made[delay] = gap(visits, delay, REPLICATES)
+        except (NotHereError, ValueError):
+            continue  # nobody was visited so long after a replay
+    if not made:
+        return
+    halves = [each.t_interval()[1] - each.value for each in made.values()]
+    plot.add_scatter(
+        x=list(made),
+        y=[each.value for each in made.values()],
+        error_y={"type": "data", "array": halves, "width": 4},
+        mode="markers",
+        marker={"size": 9, "color": [MUTED if delay == 0 else FLAWED for delay in made]},
+        customdata=[[half] for half in halves],
+        hovertemplate="%{y:+.3f} ± %{customdata[0]:.3f}<extra></extra>",
+        showlegend=False,
+        row=1,
+        col=2,
+    )
+    plot.add_hline(0, line_color=MUTED, line_width=1, row=1, col=2)
+
+
+def _add_doses(plot: go.Figure, visits: pl.DataFrame) -> None:
+    table = doses(visits)
+    if table.is_empty():
+        return
+    plot.add_scatter(
+        x=table["dose"].to_list(),
+        y=table["share"].to_list(),
+        mode="lines+markers",
+        line_color=VALID,
+        customdata=table.select("right").rows(),
+        hovertemplate="%{y:.1%} of %{customdata[0]} right answers<extra></extra>",
+        showlegend=False,
+        row=1,
+        col=3,
+    )
+
+
+def _lines(frames: Frames) -> list[str]:
+    snowball = detect(frames)
+    power = "" if snowball.power is None else f" Power, see docs: {snowball.power:.0%} at least."
+    first, *rest = snowball.lines
+    return [first + power, *rest]
+
+
+SNOWBALL = Observation(
+    "snowball_detector",
+    "Does replay of flawed chains spread flaws?",
+    "A snowball needs a line of highest_entropy that leaves the others upwards (left) and answers "
+    "that are flawed more often after a flawed replay, with nothing at visit 0 (middle). The right "
+    "panel is no evidence: who is often flawed is replayed flawed.",
+    QUERIES,
+    _draw,
+    _lines,
+)

@@ -1,0 +1,10 @@
+-- purpose: How do right answers with code differ from those without?
+-- grain: a measure and a difficulty
+-- column measure: entropy [nat/token] or valid chains [%]
+-- column difficulty: easy, medium or hard
+-- column without_code: mean over answers without code
+-- column with_code: mean over answers with code
+-- column difference: with minus without
+select measure, difficulty, without_code, with_code, with_code - without_code as difference
+from code
+order by measure, difficulty

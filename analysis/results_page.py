@@ -1,0 +1,172 @@
+"""What studies say, as one page of Markdown and small tables: to be kept beside the code."""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import polars as pl
+
+from analysis import closing
+from analysis.claims import (
+    Claim,
+    Verdict,
+    VerdictWord,
+    show_interval,
+    show_paper,
+    show_power,
+)
+from analysis.markdown import markdown_table
+from analysis.stage_outputs import Observed
+
+# Contradictions first: they are as loud as what agrees.
+ORDER: tuple[VerdictWord, ...] = (
+    "contradicted",
+    "supported",
+    "inconclusive (underpowered)",
+    "not testable here",
+)
+assert set(ORDER) == set(get_args(VerdictWord))
+CLAIM_HEADER = ("claim", "", "paper", "here, with its interval", "level", "power", "sample")
+CLAIM_NOTE = (
+    "Paper: its own gap, of its own models and benchmarks. Here: the estimate with the interval "
+    "that Holm's rule grants over all claims tested in the study. Power: how often a study like "
+    "this one would find the effect that the ledger names, the paper's gap where it prints one."
+)
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A study's last analysis. facts: label and text."""
+
+    name: str
+    world: str
+    facts: list[tuple[str, str]]
+    comparison: dict[str, Any]
+    verdicts: list[tuple[Claim, Verdict]]
+    observed: list[Observed]
+
+
+def results_page(studies: list[StudyResult], command: str) -> str:
+    """The page. studies: the first gives it its name; each tested the same ledger."""
+    lines = [
+        f"# What study `{studies[0].name}` says",
+        "",
+        f"Written by `{command}` from the lake; nothing here is typed by hand. To make it again:",
+        "",
+        "```",
+        f"make reproduce STUDY={studies[0].name}   # trains what is not trained yet",
+        f"make results STUDY={studies[0].name}",
+        "```",
+        "",
+        "A verdict speaks about the study's own model, task and world, never about the paper's. "
+        f"The words: {', '.join(f'`{word}`' for word in ORDER)}; what they mean, and how intervals "
+        "are made, is in the [README](../../README.md#how-to-read-a-verdict), every claim with its "
+        "estimand and deviations in `exgrpo claims --claim ID`.",
+        "",
+        "## At a glance",
+        "",
+        *markdown_table(
+            ["claim", "", "paper", *(f"`{study.name}`" for study in studies)], _glance(studies)
+        ),
+        "",
+    ]
+    for study in studies:
+        lines += _study(study)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _glance(studies: list[StudyResult]) -> list[list[str]]:
+    return [
+        [claim.id, claim.short, show_paper(claim)]
+        + [_word(study.verdicts[place][1], claim) for study in studies]
+        for place, (claim, _) in enumerate(studies[0].verdicts)
+    ]
+
+
+def _word(verdict: Verdict, claim: Claim) -> str:
+    word = verdict.verdict.partition(" (")[0]
+    loud = f"**{word}**" if verdict.verdict in ORDER[:2] else word
+    return f"{loud} {show_interval(verdict, claim.unit)}".strip()
+
+
+def _study(study: StudyResult) -> list[str]:
+    lines = [f"## {study.world[0].upper()}{study.world[1:]}", ""]
+    lines += [f"- {label}: {text}" for label, text in study.facts]
+    for word in ORDER:
+        found = [pair for pair in study.verdicts if pair[1].verdict == word]
+        lines += ["", f"### {word[0].upper()}{word[1:]}: {len(found)}", ""]
+        if word == "not testable here":
+            lines += [
+                f"- {claim.id}, {claim.short}: {_reason(verdict)}" for claim, verdict in found
+            ]
+        elif found:
+            lines += markdown_table(list(CLAIM_HEADER), [_claim(*pair) for pair in found])
+    lines += ["", CLAIM_NOTE, "", "### Arms", ""]
+    lines += markdown_table(list(closing.HEADER), closing.closing_rows(study.comparison))
+    lines += ["", closing.meaning(study.comparison), "", "### What was observed", ""]
+    for each in study.observed:
+        lines += [f"**{each.title}**", "", *(f"- {line}" for line in each.lines), ""]
+    return lines
+
+
+def _claim(claim: Claim, verdict: Verdict) -> list[str]:
+    # A statement that is counted, not estimated, has its numbers in words.
+    here = show_interval(verdict, claim.unit) or verdict.reading
+    level = "" if verdict.level is None else f"{100 * verdict.level:.2f} %"
+    return [
+        claim.id,
+        claim.short,
+        show_paper(claim),
+        here,
+        level,
+        show_power(verdict),
+        verdict.sample,
+    ]
+
+
+def _reason(verdict: Verdict) -> str:
+    return verdict.reading.partition(": ")[2]
+
+
+def results_tables(studies: list[StudyResult]) -> dict[str, pl.DataFrame]:
+    """The page's numbers, unrounded, by name of table: `claims` and `arms`."""
+    claims = [
+        {
+            "study": study.name,
+            "claim": claim.id,
+            "verdict": verdict.verdict,
+            "unit": claim.unit,
+            "threshold": claim.threshold,
+            "value": verdict.value,
+            "low": verdict.low,
+            "high": verdict.high,
+            "level": verdict.level,
+            "p": verdict.p,
+            "permutation_p": verdict.permutation_p,
+            "smallest_effect": verdict.smallest_effect,
+            "effect": claim.effect,
+            "power": verdict.power,
+            "seeds": verdict.seeds,
+            "questions": verdict.questions,
+        }
+        for study in studies
+        for claim, verdict in study.verdicts
+    ]
+    arms = [
+        {
+            "study": study.name,
+            "arm": entry["arm"],
+            "seeds": len(entry["seeds"]),
+            "benchmark": benchmark,
+            "quantity": quantity,
+            **{key: made[key] for key in ("value", "low", "high", "level")},
+        }
+        for study in studies
+        for entry in study.comparison["arms"]
+        for quantity in ("accuracy", "difference")
+        for benchmark, made in entry[quantity].items()
+        if made is not None
+    ]
+    return {
+        "claims": pl.DataFrame(claims, infer_schema_length=None),
+        "arms": pl.DataFrame(arms, infer_schema_length=None),
+    }

@@ -1,0 +1,88 @@
+"""Asking a judge about many cases: each once, several at a time, and no answer is lost."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from exgrpo.errors import UserError
+from exgrpo.judges.judge import Case, Judge, Judgement, UnansweredError
+from exgrpo.judges.verdicts import Verdicts, key_of
+
+MOST_FAILURES = 8  # in a row: then the judge itself is taken for broken
+_SAY_EVERY = 10.0  # seconds
+
+
+@dataclass
+class Tally:
+    """cases: all; known: of them judged before; judged: now; unanswered: how many, by reason."""
+
+    cases: int = 0
+    known: int = 0
+    judged: int = 0
+    unanswered: Counter[str] = field(default_factory=Counter)
+
+
+def judge_all(
+    judge: Judge,
+    cases: Iterable[Case],
+    verdicts: Verdicts,
+    workers: int = 1,
+    say: Callable[[Tally], None] = lambda _: None,
+) -> Tally:
+    """Put a verdict on every case into `verdicts`; those that are there cost nothing.
+
+    Equal cases are asked about once. A case without an answer is counted and left for the next
+    time. Raises UserError when the judge does, or after `MOST_FAILURES` cases in a row without an
+    answer. Whatever ends it early (Ctrl-C too), answers that are on their way are waited for and
+    kept.
+    """
+    tally, failures, said = Tally(), 0, time.monotonic()
+    pending: dict[Future[Judgement], str] = {}
+    asked: set[str] = set()
+
+    def settle(done: Iterable[Future[Judgement]]) -> None:
+        nonlocal failures
+        for future in done:
+            key = pending.pop(future)
+            asked.discard(key)
+            try:
+                verdicts.put(key, future.result())
+            except UnansweredError as error:
+                tally.unanswered[str(error)] += 1
+                failures += 1
+                if failures >= MOST_FAILURES:
+                    raise UserError(
+                        f"judge {judge.name}: {failures} cases in a row got no answer. The last: "
+                        f"{error}. Mend that and run the same again: it goes on."
+                    ) from error
+            else:
+                tally.judged += 1
+                failures = 0
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for case in cases:
+                tally.cases += 1
+                key = key_of(judge, case)
+                if key in asked or verdicts.get(key) is not None:
+                    tally.known += 1
+                    continue
+                asked.add(key)
+                pending[pool.submit(judge.judge, case)] = key
+                if len(pending) >= 2 * workers:
+                    settle(wait(pending, return_when=FIRST_COMPLETED).done)
+                if time.monotonic() - said > _SAY_EVERY:
+                    said = time.monotonic()
+                    say(tally)
+            while pending:
+                settle(wait(pending, return_when=FIRST_COMPLETED).done)
+        except BaseException:
+            judge.stop()
+            pool.shutdown(cancel_futures=True)
+            for future, key in pending.items():
+                if not future.cancelled() and future.exception() is None:
+                    verdicts.put(key, future.result())
+            raise
+    return tally

@@ -1,0 +1,135 @@
+"""The command `exgrpo claims`: the ledger, the paper's figures, and what a study says of them."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from analysis.claims import (
+    Claim,
+    Verdict,
+    judge,
+    load_ledger,
+    show,
+    show_effect,
+    show_interval,
+    show_paper,
+    show_power,
+)
+from analysis.errors import UserError
+from analysis.stage_outputs import read_verdicts
+from pipeline.analyse import not_analysed
+from pipeline.summary import COLOURS
+from pipeline.terminal import printable
+
+Judged = tuple[Claim, Verdict]
+COLUMNS = ("", "claim", "paper", "verdict", "here", "power")
+NARROWEST = 110  # columns, where no terminal says how wide it is
+ALONE = "No study is asked: what the paper has, and what its own tables decide. --study asks one."
+MEANING = (
+    "Paper: its own gap, of its own scale (exgrpo claims --claim ID). Here: the estimate with the "
+    "interval that Holm's rule grants. Power: how often this study would find the effect that the "
+    "ledger names, the paper's gap where it has one."
+)
+
+
+def show_claims(
+    results: Path, study: str | None = None, claim: str | None = None, as_json: bool = False
+) -> None:
+    """Print the ledger, or all about one claim; with a study, as its last analysis judged it.
+
+    claim: an id, C9a, or C9 for all its parts. Raises UserError on an unknown claim, and when the
+    study was not analysed.
+    """
+    judged = [pair for pair in _judged(results, study) if _is(claim, pair[0].id)]
+    if not judged:
+        known = ", ".join(each.id for each in load_ledger().claims)
+        raise UserError(f"unknown claim {claim!r}. Known: {known}.")
+    if as_json:
+        print(json.dumps([one.model_dump() | asdict(verdict) for one, verdict in judged], indent=2))
+    elif claim is None:
+        _print_ledger(judged, study)
+    else:
+        print(printable("\n\n".join(_everything(*pair, study) for pair in judged)))
+
+
+def _judged(results: Path, study: str | None) -> list[Judged]:
+    if study is None:
+        ledger = load_ledger()
+        return list(zip(ledger.claims, judge(ledger, {}), strict=True))
+    judged = read_verdicts(results, study)
+    if judged is None:
+        raise not_analysed(results / study / "analyses" / "claims.json", study)
+    return judged
+
+
+def _is(wanted: str | None, name: str) -> bool:
+    return wanted is None or wanted in (name, name.rstrip("abcde"))
+
+
+def _print_ledger(judged: list[Judged], study: str | None) -> None:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", no_wrap=name in ("", "paper", "power"))
+    for claim, verdict in judged:
+        id_, short, paper, word, here, power = ledger_cells(claim, verdict)
+        if study is None and verdict.verdict == "not testable here":
+            table.add_row(id_, Text(short), paper, "-", Text(claim.paper), power)
+        else:
+            table.add_row(id_, Text(short), paper, Text(word, COLOURS[word]), Text(here), power)
+    console = Console(width=None if sys.stdout.isatty() else NARROWEST)
+    console.print(Text(f"study {study}" if study else ALONE, "bold"))
+    console.print(table)
+    console.print(Text(MEANING, "bright_black"))
+
+
+def ledger_cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str, str]:
+    """A row of the ledger: id, claim, paper, verdict, estimate or reason, power."""
+    found = show_interval(verdict, claim.unit) or verdict.reading.partition(": ")[2]
+    return (
+        claim.id,
+        claim.short,
+        show_paper(claim),
+        verdict.verdict,
+        found,
+        show_power(verdict) or "-",
+    )
+
+
+def _everything(claim: Claim, verdict: Verdict, study: str | None) -> str:
+    """All about one claim, a line a fact."""
+    lines = [
+        f"{claim.id}  {claim.statement}",
+        f"source      {claim.source}",
+        f"paper       {claim.paper}",
+        f"scale       {claim.scale}",
+        f"estimand    {claim.estimand}",
+        f"query       {claim.query} ({'catalog' if claim.asks == 'log' else 'analysis/paper'})",
+        f"test        {claim.test}",
+        f"deviations  {claim.deviations}",
+        f"verdict     {verdict.verdict}" + (f" (study {study})" if study else ""),
+        f"            {verdict.reading}",
+    ]
+    if verdict.value is not None and verdict.level is not None:
+        lines += [
+            f"estimate    {show_interval(verdict, claim.unit)}, {100 * verdict.level:.2f} % "
+            f"interval, {verdict.sample}",
+            f"threshold   {show(claim.threshold, claim.unit)}",
+        ]
+    if verdict.smallest_effect is not None:
+        lines.append(
+            f"power       0.80 for {show_effect(verdict.smallest_effect, claim.unit)}"
+            + (
+                f", {verdict.power:.2f} for {show_effect(claim.effect, claim.unit)}"
+                if verdict.power is not None and claim.effect is not None
+                else ""
+            )
+        )
+    if verdict.permutation_p is not None:
+        lines.append(f"permutation p {verdict.permutation_p:.4f}, of labels within a question")
+    return "\n".join([*lines, *(f"            {note}" for note in verdict.notes)])

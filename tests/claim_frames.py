@@ -1,0 +1,218 @@
+"""Made-up answers of the named queries that claims take, with an effect of a known size in them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from analysis.claims import Claim
+
+Frames = dict[str, pl.DataFrame]
+
+ACCURACY_SCHEMA = {
+    "arm": pl.String, "seed": pl.Int64, "run": pl.String, "step": pl.Int64, "benchmark": pl.String,
+    "question": pl.String, "level": pl.Int64, "samples": pl.Int64, "correct": pl.Int64,
+    "extracted": pl.Int64, "checked": pl.Int64, "flawed": pl.Int64,
+}  # fmt: skip
+ENTROPY_SCHEMA = {
+    "arm": pl.String, "seed": pl.Int64, "question": pl.String, "level": pl.Int64,
+    "bucket": pl.Int64, "difficulty": pl.String, "window_start": pl.Int64,
+    "chain_valid": pl.Boolean, "shortcut": pl.Boolean, "mean_entropy": pl.Float64,
+    "nll": pl.Float64, "length": pl.Int64, "one_in": pl.Int64,
+}  # fmt: skip
+SNOWBALL_SCHEMA = {
+    "arm": pl.String, "seed": pl.Int64, "window_start": pl.Int64, "question": pl.String,
+    "right_fresh": pl.Int64, "flawed": pl.Int64,
+}  # fmt: skip
+DYNAMICS_SCHEMA = {
+    "arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "buffer_questions": pl.Int64,
+    "retired_questions": pl.Int64, "train_questions": pl.Int64, "entropy": pl.Float64,
+}  # fmt: skip
+RUNS_SCHEMA = {"arm": pl.String, "seed": pl.Int64, "steps": pl.Int64, "seconds": pl.Float64}
+BUDGET_SCHEMA = {
+    "arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "fresh_questions": pl.Int64,
+    "sampled_tokens": pl.Int64, "seconds": pl.Float64,
+}  # fmt: skip
+FLIPS_SCHEMA = {"arm": pl.String, "retired_revisited": pl.Int64, "retired_lost": pl.Int64}
+
+
+def accuracy(means: Mapping[str, float], seeds: int = 3, questions: int = 100) -> pl.DataFrame:
+    """Rows as `arm_accuracy` gives them: 4 samples a question, arms with the given accuracy."""
+    rng = np.random.default_rng(0)
+    shift = rng.uniform(-0.2, 0.2, questions)
+    rows = [
+        {
+            "arm": arm,
+            "seed": seed,
+            "run": f"{arm}-s{seed}",
+            "step": 150,
+            "benchmark": benchmark,
+            "question": f"q{question}",
+            "level": 1,
+            "samples": 4,
+            "correct": int(rng.binomial(4, np.clip(mean + shift[question], 0, 1))),
+            "extracted": 4,
+        }
+        for arm, mean in means.items()
+        for seed in range(seeds)
+        for benchmark in ("test_id", "test_ood")
+        for question in range(questions)
+    ]
+    return pl.DataFrame(rows, schema=ACCURACY_SCHEMA)
+
+
+def base_rows(rows: pl.DataFrame, right: float) -> pl.DataFrame:
+    """The base model's rows beside those given: no seed, a share `right` of the questions right."""
+    one = rows.filter((pl.col("arm") == rows["arm"][0]) & (pl.col("seed") == 0))
+    at = pl.int_range(pl.len()).over("benchmark")
+    base = one.with_columns(
+        arm=pl.lit("base"),
+        seed=pl.lit(None, pl.Int64),
+        step=pl.lit(0, pl.Int64),
+        correct=pl.when(at < right * one.height / 2).then(4).otherwise(0).cast(pl.Int64),
+    )
+    return pl.concat([base, rows])
+
+
+def entropies(
+    flawed: float = 0.0, shortcut: float = 0.0, easy: float = 0.0, hard: float = 0.0, seeds: int = 3
+) -> pl.DataFrame:
+    """Rows as `entropy_validity_rows` gives them; each kind lies so much above the others."""
+    rng = np.random.default_rng(1)
+    raised = {"easy": easy, "hard": hard, "medium": 0.0}
+    rows = []
+    for at in range(900):
+        valid, short = bool(rng.random() < 0.7), bool(rng.random() < 0.3)
+        difficulty = ("easy", "medium", "hard")[at // seeds % 3]
+        entropy = rng.normal(0.5, 0.1) + flawed * (not valid) + shortcut * short
+        entropy += raised[difficulty]
+        rows.append(
+            {
+                "arm": "on_policy",
+                "seed": at % seeds,
+                "question": f"q{at % 100}",
+                "level": 1 + at % 8,
+                "bucket": 1 + at // seeds % 3,
+                "difficulty": difficulty,
+                "window_start": 1 + at % 2 * 10,
+                "chain_valid": valid,
+                "shortcut": short,
+                "mean_entropy": entropy,
+                "nll": entropy + rng.normal(0, 0.3),
+                "length": 10,
+                "one_in": 1,
+            }
+        )
+    return pl.DataFrame(rows, schema=ENTROPY_SCHEMA)
+
+
+def snowball(rise: float, seeds: int = 3) -> pl.DataFrame:
+    """Counts as `snowball_questions` gives them: the first arm's flawed share rises."""
+    rng = np.random.default_rng(2)
+    rows = [
+        {
+            "arm": arm,
+            "seed": seed,
+            "window_start": 1 + 10 * window,
+            "question": f"q{question}",
+            "right_fresh": 4,
+            "flawed": int(rng.binomial(4, 0.3 + slope * window / 10)),
+        }
+        for arm, slope in (("highest_entropy", rise), ("exgrpo", 0.0))
+        for seed in range(seeds)
+        for window in range(15)
+        for question in range(40)
+    ]
+    return pl.DataFrame(rows, schema=SNOWBALL_SCHEMA)
+
+
+def dynamics(
+    arms: Iterable[str],
+    entropy: Mapping[str, float] | None = None,
+    buffered: int = 50,
+    retired: int = 50,
+    seeds: int = 3,
+) -> pl.DataFrame:
+    """Rows as `buffer_dynamics` gives them: 20 steps, 200 questions; counts at the last step."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {
+            "arm": arm,
+            "seed": seed,
+            "step": step,
+            "buffer_questions": buffered + seed if step == 20 else 1,
+            "retired_questions": retired - seed if step == 20 else 1,
+            "train_questions": 200,
+            "entropy": (entropy or {}).get(arm, 0.5) + rng.normal(0, 0.02),
+        }
+        for arm in arms
+        for seed in range(seeds)
+        for step in range(1, 21)
+    ]
+    return pl.DataFrame(rows, schema=DYNAMICS_SCHEMA)
+
+
+def validation(gain: float, seeds: int = 3) -> Frames:
+    """Two arms that cost the same and of which the first learns more, along three steps."""
+    rows: list[dict[str, Any]] = []
+    budgets = []
+    for arm, more in (("exgrpo", gain), ("on_policy", 0.0)):
+        part = accuracy({arm: 0.5 + more}, seeds).filter(pl.col("benchmark") == "test_id")
+        for step in (0, 10, 20):
+            rows += part.with_columns(step=pl.lit(step, pl.Int64)).to_dicts()
+            budgets += [
+                {"arm": arm, "seed": seed, "step": step, "seconds": 2.0 * step}
+                | {"fresh_questions": 8 * step, "sampled_tokens": 900 * step}
+                for seed in range(seeds)
+            ]
+    return {
+        "validation_accuracy": pl.DataFrame(rows, schema=ACCURACY_SCHEMA),
+        "validation_budgets": pl.DataFrame(budgets, schema=BUDGET_SCHEMA),
+    }
+
+
+def runs(ratio: float, seeds: int = 3) -> pl.DataFrame:
+    """Rows as `study_runs` gives them: a step of the first arm takes `ratio` as long."""
+    rng = np.random.default_rng(4)
+    rows = [
+        {"arm": arm, "seed": seed, "steps": 100, "seconds": 50 * factor * rng.uniform(0.98, 1.02)}
+        for arm, factor in (("exgrpo", ratio), ("on_policy", 1.0))
+        for seed in range(seeds)
+    ]
+    return pl.DataFrame(rows, schema=RUNS_SCHEMA)
+
+
+def flips(arms: Iterable[str]) -> pl.DataFrame:
+    rows = [{"arm": arm, "retired_revisited": 40, "retired_lost": 3} for arm in arms]
+    return pl.DataFrame(rows, schema=FLIPS_SCHEMA)
+
+
+def planted(claim: Claim, sign: int) -> Frames:
+    """Answers in which the claim is true (1), its opposite is (-1), or neither (0)."""
+    test, arms = claim.test, claim.arms
+    if claim.query == "arm_accuracy":
+        gap = 0.2 * sign
+        rows = accuracy({arms[0]: 0.5 + gap, arms[1]: 0.5})
+        return {"arm_accuracy": base_rows(rows, 0.05), "question_flips": flips(arms)}
+    if test == "accuracy_at_equal_cost":
+        return validation(0.2 * sign)
+    if test == "entropy_auroc_over_nll":
+        # The other way: the log-probability tells them apart and the entropy, its noisy copy, less.
+        rows = entropies(flawed=0.2 if sign else 0.0)
+        swapped = {"mean_entropy": "nll", "nll": "mean_entropy"}
+        return {claim.query: rows.rename(swapped) if sign < 0 else rows}
+    if claim.unit == "AUROC":
+        kind = {"entropy_auroc": "flawed", "shortcut_auroc": "shortcut"}.get(test)
+        return {claim.query: entropies(**{kind or claim.given["difficulty"]: 0.15 * sign})}
+    if test == "flawed_trend_difference":
+        return {claim.query: snowball(0.2 * sign)}
+    if test == "late_entropy_difference":
+        return {claim.query: dynamics(arms, {arms[0]: 0.5 + 0.3 * sign})}
+    if test == "collected_share":
+        rows = dynamics(arms, buffered=0, retired=100 + 60 * sign)
+        return {claim.query: rows.with_columns(buffer_questions=0)}  # seeds then differ
+    if test == "retired_over_buffered":
+        return {claim.query: dynamics(arms, buffered=50 - 40 * sign, retired=50 + 40 * sign)}
+    assert test == "step_time_ratio"
+    return {claim.query: runs(1 + 0.5 * sign)}

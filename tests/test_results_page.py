@@ -1,0 +1,74 @@
+"""The page and tables of `exgrpo results`, from a real analysis and from planted verdicts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from lake_fixture import DemoResults
+
+from analysis.claims import Claim, Verdict, load_ledger
+from analysis.results_page import ORDER, StudyResult, results_page, results_tables
+from analysis.stage_outputs import Observed
+from exgrpo.errors import UserError
+from pipeline.results import write_results
+
+COMPARISON = {"arms": [], "planned": {"exgrpo": 2}, "benchmarks": []}
+
+
+def planted() -> StudyResult:
+    """The first four claims of the ledger, one verdict of each word."""
+    claims = load_ledger().claims[:4]
+    words = ("supported", "not testable here", "inconclusive (underpowered)", "contradicted")
+    made = Verdict("", "supported", "Read.", 0.02, -0.01, 0.05, 0.99, power=0.4, seeds=3)
+    verdicts: list[tuple[Claim, Verdict]] = [
+        (claim, replace(made, claim=claim.id, verdict=word))
+        for claim, word in zip(claims, words, strict=True)
+    ]
+    nothing = Verdict(claims[1].id, "not testable here", "Not testable here: no arm `x`.")
+    verdicts[1] = (claims[1], nothing)
+    return StudyResult(
+        "study", "hard world", [("steps", "3")], COMPARISON, verdicts, [Observed("q", "Q?", ["A."])]
+    )
+
+
+def test_contradictions_come_first_and_every_claim_is_told() -> None:
+    study = planted()
+    page = results_page([study], "exgrpo results study")
+    places = [page.index(f"### {word[0].upper()}{word[1:]}: 1") for word in ORDER]
+    assert places == sorted(places)
+    glance = page[page.index("## At a glance") : page.index("## Hard world")]
+    for claim, verdict in study.verdicts:
+        assert f"| {claim.id} | {claim.short} |" in glance
+        assert page.count(f"{claim.id}") >= 2, verdict
+    assert "**contradicted**" in glance and "**supported**" in glance
+    assert "**inconclusive**" not in glance
+    assert "no arm `x`" in page and "- A." in page and "- steps: 3" in page
+
+
+def test_the_tables_hold_the_numbers_of_the_page() -> None:
+    tables = results_tables([planted()])
+    claims = tables["claims"]
+    assert claims["verdict"].to_list() == [verdict.verdict for _, verdict in planted().verdicts]
+    assert claims.filter(pl.col("verdict") == "not testable here")["value"].to_list() == [None]
+    assert claims["power"].drop_nulls().unique().to_list() == [0.4]
+
+
+def test_the_command_writes_what_the_analysis_found(analysed: DemoResults, tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "demo.md"
+    write_results([analysed.study], analysed.results, page)
+    text = page.read_text()
+    for claim in load_ledger().claims:
+        assert f"| {claim.id} |" in text
+    assert "partial" in text or "whole" in text
+    claims = pl.read_csv(tmp_path / "docs" / "demo" / "claims.csv")
+    assert claims["claim"].to_list() == [claim.id for claim in load_ledger().claims]
+    arms = pl.read_csv(tmp_path / "docs" / "demo" / "arms.csv")
+    assert {"base", "on_policy", "exgrpo"} == set(arms["arm"])
+    write_results([analysed.study], analysed.results, page)
+    assert page.read_text() == text  # the same again
+
+
+def test_a_study_without_analyses_is_an_error(demo: DemoResults, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="exgrpo analyse --study demo"):
+        write_results([demo.study], tmp_path, tmp_path / "page.md")
