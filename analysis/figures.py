@@ -86,30 +86,6 @@ FIGURES: dict[str, tuple[str, str, Draw]] = {
         "learn from.",
         training.signal_share,
     ),
-    "snowball": (
-        "Do flawed chains spread among right answers?",
-        "A line that rises in a replay arm and not in on-policy would fit a snowball; one seed or "
-        "two can make a line rise by chance.",
-        training.snowball,
-    ),
-    "entropy_by_validity": (
-        "Are flawed right answers less certain?",
-        "The paper has flawed chains above valid ones at the same k. Early and late steps are "
-        "pooled here, so both may only follow training time; claim C4 compares inside windows of "
-        "steps.",
-        training.entropy_by_validity,
-    ),
-    "difficulty_vs_gain": (
-        "How does the share right change until the next visit, by difficulty?",
-        "A hump in the middle would fit medium questions teaching most. It is observed, not "
-        "assigned, and the ends are biased: what is nearly solved can hardly rise.",
-        training.difficulty_vs_gain,
-    ),
-    "buffer_dynamics": (
-        "How do the buffer and the retired set grow?",
-        "Solid lines that fall while dotted ones rise: questions are solved and leave the buffer.",
-        training.buffer_dynamics,
-    ),
 }
 
 READINGS = {name: reading for name, (_, reading, _) in FIGURES.items()} | {

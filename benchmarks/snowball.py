@@ -32,16 +32,19 @@ PLAIN = "every confounder"
 OWN_DRIFT = "also, highest_entropy drifts by itself"
 DOWN = "also, all drift downwards"
 NOISY = "also, runs deviate four times as much"
+LOPSIDED = "also, most questions are always or never marked"
 FEW = "3 seeds"
 WORLDS = {
     PLAIN: World(),
     OWN_DRIFT: World(arm_drift=0.4),
     DOWN: World(drift=-0.4),
     NOISY: World(seed_drift=0.6),
+    LOPSIDED: World(questions=3.0),
     FEW: World(seeds=3),
 }
 ASKED = [(PLAIN, strength) for strength in CURVE]
-ASKED += [(OWN_DRIFT, 0), (DOWN, 0), (NOISY, 0), (DOWN, STRONG), (NOISY, STRONG), (FEW, STRONG)]
+ASKED += [(OWN_DRIFT, 0), (DOWN, 0), (NOISY, 0), (LOPSIDED, 0)]
+ASKED += [(DOWN, STRONG), (NOISY, STRONG), (LOPSIDED, STRONG), (FEW, STRONG)]
 MORE = 4  # times as many worlds of the first row: a rate of false alarms is small
 
 

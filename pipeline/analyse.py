@@ -33,7 +33,6 @@ SHOWN = (
     "entropy_by_validity",
     "entropy_validity_rows",
     "gain_over_time",
-    "snowball",
     "study_runs",
     "validation_accuracy",
 )

@@ -243,6 +243,57 @@ def observe(
     observe_all(results, study, run, names or [], figures)
 
 
+@app.command()
+def snowball(
+    study: Annotated[str, typer.Option(help="A study of the catalog, or `imports`.")],
+    marker: Annotated[str, typer.Option(help="flawed, shortcut, code or repetition.")] = "flawed",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not sentences.")] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Say whether replay of marked trajectories spreads the marker, with the power to tell."""
+    from pipeline.snowball import show_snowball
+
+    show_snowball(results, study, marker, as_json)
+
+
+@app.command()
+def judge(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Measure the judge on files of model outputs instead of runs."),
+    ] = None,
+    judge: Annotated[str, typer.Option(help="deterministic, code or llm.")] = "deterministic",
+    study: Annotated[str | None, typer.Option(help="Judge the runs of this study.")] = None,
+    run: Annotated[list[str] | None, typer.Option(help="Judge this run; repeatable.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most trajectories a run, chosen by hash.")
+    ] = None,
+    show: Annotated[int, typer.Option(min=0, help="Files: show so many flagged answers.")] = 0,
+    endpoint: Annotated[
+        str | None, typer.Option(help="llm: an OpenAI-compatible URL that ends in /v1.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="llm: the model's name there.")] = None,
+    requests_per_minute: Annotated[float | None, typer.Option(help="llm: most of them.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="llm: requests at once.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="llm: of its sampling.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="llm: of its sampling.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="llm: of an answer.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="llm: seconds for a request.")] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Judge the chains of right answers; each verdict is a row of table `judgements`."""
+    from pipeline.judge import LlmOptions, judge_runs
+    from pipeline.judge_files import measure_files
+
+    if files:
+        measure_files(judge, files, show)
+        return
+    options = LlmOptions(
+        endpoint, model, requests_per_minute, workers, temperature, top_p, max_tokens, timeout
+    )
+    judge_runs(judge, results, study, run, limit, options)
+
+
 @app.command("results")
 def write_results(
     study: Annotated[str, typer.Argument(help="A study that was analysed; its companions too.")],

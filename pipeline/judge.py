@@ -131,7 +131,7 @@ def judge_runs(
             if rows:
                 add_judgements(judge.name, run, of_study, results)
             print(
-                f"{run}: {tally.judged:,} judged now, {tally.known:,} before; {rows:,} in the lake"
+                f"{run}: {tally.judged:,} judged now, {tally.known:,} known; {rows:,} in the lake"
             )
     if left:
         print(f"{left:,} answers got no verdict. The same command asks about them again.")

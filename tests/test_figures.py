@@ -61,11 +61,10 @@ def test_arms_keep_their_colour_and_are_categories(analysed: DemoResults) -> Non
 def test_curve_shows_mean_and_range_of_the_seeds(
     analysed: DemoResults, frames: dict[str, pl.DataFrame]
 ) -> None:
-    plot = next(
-        f for f in draw_figures(analysed.study.name, analysed.results) if f.name == "snowball"
-    ).plot
-    line = next(trace for trace in plot.data if trace.name == "exgrpo")
-    shares = frames["snowball"].filter(pl.col("arm") == "exgrpo")["flawed_share"]
+    plots = {f.name: f.plot for f in draw_figures(analysed.study.name, analysed.results)}
+    line = next(trace for trace in plots["signal_share"].data if trace.name == "exgrpo")
+    steps = frames["buffer_dynamics"].filter(pl.col("arm") == "exgrpo")  # all of one window
+    shares = steps.group_by("seed").agg(pl.col("signal_share").mean())["signal_share"]
     assert list(line.y) == [pytest.approx(shares.mean())]
     assert list(line.customdata[0]) == [pytest.approx(shares.min()), pytest.approx(shares.max())]
 
@@ -81,7 +80,7 @@ def test_learning_curves_show_bootstrap_intervals(
         assert [tuple(item) for item in line.customdata] == [(p["low"], p["high"]) for p in points]
         subtitle = plots[name].layout.title.subtitle.text
         assert "95 % bootstrap interval over questions and seeds" in subtitle
-    assert "not an interval" in plots["snowball"].layout.title.subtitle.text
+    assert "not an interval" in plots["signal_share"].layout.title.subtitle.text
 
 
 def test_no_figure_of_empty_answers_fails(
@@ -108,14 +107,13 @@ def test_one_seed_one_arm_without_replay(
         )
         for name, frame in frames.items()
     }
-    few["buffer_dynamics"] = few["buffer_dynamics"].with_columns(buffer_questions=pl.lit(0))
     arms = [arm for arm in comparison["arms"] if arm["arm"] in ("base", "on_policy")]
     figures = all_figures(study_facts("demo", few["study_runs"]), few, comparison | {"arms": arms})
     by_name = {figure.name: figure.plot for figure in figures}
     assert "seed 0" in by_name["learning_curve"].layout.title.subtitle.text
     assert "questions only: one seed" in by_name["final_accuracy"].layout.title.subtitle.text
     assert not by_name["difference_to_on_policy"].data
-    assert not by_name["buffer_dynamics"].data
+    assert not by_name["masked_grpo"].data
 
 
 def test_a_world_without_pretraining_names_the_model(frames: dict[str, pl.DataFrame]) -> None:

@@ -97,11 +97,11 @@ def test_nothing_is_judged_twice(
     before = sql(results, "from judgements order by all")
     capsys.readouterr()
     judge_runs("deterministic", results)
-    assert "0 judged now, 4 before; 4 in the lake" in capsys.readouterr().out
+    assert "0 judged now, 4 known; 4 in the lake" in capsys.readouterr().out
     assert sql(results, "from judgements order by all").equals(before)
     monkeypatch.setattr(deterministic, "VERSION", "other")
     judge_runs("deterministic", results)
-    assert "4 judged now, 0 before" in capsys.readouterr().out
+    assert "4 judged now, 0 known" in capsys.readouterr().out
     versions = sql(results, "select version, count(*) from judgements group by all")
     assert versions.rows() == [("other", 4)]
 
@@ -113,7 +113,7 @@ def test_a_limit_takes_the_same_sample_and_takes_nothing_back(
     first = set(judged(results, "code"))
     assert len(first) == 2
     judge_runs("code", results, limit=3)
-    assert "1 judged now, 2 before; 3 in the lake" in capsys.readouterr().out
+    assert "1 judged now, 2 known; 3 in the lake" in capsys.readouterr().out
     assert first < set(judged(results, "code"))
     judge_runs("code", results, limit=1)
     assert len(judged(results, "code")) == 3
@@ -130,7 +130,7 @@ def test_other_trajectories_under_the_old_name_lose_their_judgements(
     assert "is dropped" in capsys.readouterr().out
     assert not judged(results, "deterministic")
     judge_runs("deterministic", results)  # what it says of this text is known
-    assert "0 judged now, 1 before; 1 in the lake" in capsys.readouterr().out
+    assert "0 judged now, 1 known; 1 in the lake" in capsys.readouterr().out
     assert judged(results, "deterministic") == {RESPONSES["slip"]: (False, "wrong: 3 + 5 = 9")}
 
 

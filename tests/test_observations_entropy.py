@@ -332,7 +332,10 @@ def test_verdicts_on_answers_without_entropy(golden: duckdb.DuckDBPyConnection) 
         name: answer(golden, name, study="imports", judge="recorded") for name in MARKERS.queries
     }
     text = say(MARKERS, frames)
-    assert "Not here: their entropy. Valid chains with / without it: hard none" in text
+    assert (
+        "Not here: their entropy. Valid chains with / without it, in %: hard 100.0 / none; "
+        "medium none / 50.0; easy none / 66.7." in text
+    )
     assert MARKERS.draw(FACTS, frames).layout.annotations
 
 

@@ -1,11 +1,15 @@
 """The snowball detector: its estimates against regressions written out, and its rule."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from planted_worlds import World, catalog, play
+from snowball import PLAIN
+from snowball import STRONG as STRENGTH
 
 from analysis.snowball import QUERIES, ask, detect, snowball_finding
 from analysis.snowball.arms import contrast, slopes
@@ -16,6 +20,7 @@ from analysis.snowball.replays import CLASSES, WINDOW, dose_response, effect, ga
 from analysis.snowball.verdict import STRONG, WEAK, judge, studied
 
 Frames = dict[str, pl.DataFrame]
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 SMALL = World(seeds=2, steps=60, pool=120)
 
 
@@ -265,3 +270,13 @@ def test_the_ledger_shows_the_contrast_and_the_verdict(frames: Frames) -> None:
     found, whole = snowball_finding(frames), detect(frames)
     assert found.verdict == whole.verdict and found.value == whole.part("arms contrast").value
     assert len(found.notes) == len(whole.parts) + len(whole.notes)
+
+
+def test_the_published_curve_keeps_what_it_promises() -> None:
+    """False alarms at most 5 % without a snowball, detection at least 90 % of a strong one."""
+    numbers = json.loads((DOCS / "images" / "snowball-power.json").read_text())
+    found = {(row["what"], row["strength"]): row for row in numbers}
+    assert found[PLAIN, 0]["worlds"] >= 80 and found[PLAIN, 0]["supported"] <= 0.05
+    assert found[PLAIN, STRENGTH]["supported"] >= 0.9
+    added = found[PLAIN, STRENGTH]["share"] - found[PLAIN, 0]["share"]
+    assert added == pytest.approx(0.15, abs=0.02)

@@ -160,12 +160,12 @@ def _validity(marker: str, counts: pl.DataFrame, rows: pl.DataFrame, effects: _E
     if counts["checked"].sum() == 0:
         return " Not here: whether their chains are valid."
     by_difficulty = "; ".join(
-        f"{each} {_pair(counts, each, 'valid', 'checked', 100, 1)} %"
+        f"{each} {_pair(counts, each, 'valid', 'checked', 100, 1)}"
         + (f", {points(made)}" if (made := effects.validity.get((marker, each))) else "")
         for each in DIFFICULTIES
     )
     judged = f", {by}," if (by := evidence.judged(rows)) else ""
-    return f" Valid chains{judged} with / without it: {by_difficulty}." + (
+    return f" Valid chains{judged} with / without it, in %: {by_difficulty}." + (
         OF_DEFINITION if marker == "shortcut" else ""
     )
 

@@ -55,7 +55,7 @@ def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
     plot.add_scatter(
         x=list(made),
         y=[each.value for each in made.values()],
-        error_y={"type": "data", "array": halves, "width": 4},
+        error_y={"type": "data", "array": halves, "width": 4, "color": MUTED},
         mode="markers",
         marker={"size": 9, "color": [MUTED if delay == 0 else FLAWED for delay in made]},
         customdata=[[half] for half in halves],

@@ -105,15 +105,26 @@ def _of_arm(arm: str, ages: pl.DataFrame, bands: pl.DataFrame) -> str:
         f"{said}Importance ratio of a trajectory: median {_over_seeds(ages, 'ratio_p50', 3)}; at "
         f"the greatest ages, {oldest['age_from']} to {oldest['age_to']} steps, "
         f"{oldest['ratio_p50']:.3f} ({oldest['ratio_p05']:.3f} to {oldest['ratio_p95']:.3f}; "
-        f"{oldest['with_gradient']} trajectories). Effective sample size of the token ratios: "
-        f"{100 * oldest['ratio_ess']:.0f} % of the tokens there, "
-        f"{100 * _mean(ages, 'ratio_ess'):.0f} % over all ages. "
+        f"{oldest['with_gradient']} trajectories). "
+        + _effective(ages, oldest["ratio_ess"])
         + _shaped(ages, oldest["clipped_share"])
     )
 
 
-def _shaped(ages: pl.DataFrame, clipped: float) -> str:
+def _effective(ages: pl.DataFrame, oldest: float | None) -> str:
+    """Nothing where the log does not tell it: another trainer's, or one of an older kind."""
+    if oldest is None or ages["ratio_ess"].is_null().all():
+        return ""
+    return (
+        f"Effective sample size of the token ratios: {100 * oldest:.0f} % of the tokens there, "
+        f"{100 * _mean(ages, 'ratio_ess'):.0f} % over all ages. "
+    )
+
+
+def _shaped(ages: pl.DataFrame, clipped: float | None) -> str:
     known = ages.drop_nulls("gradient_kept")
+    if known.is_empty() and clipped is None:
+        return "Not here: what shaping or the clip took."
     if known.is_empty():
         return f"Not shaped by w / (w + beta); the clip removed {100 * clipped:.1f} % of tokens."
     return (

@@ -132,7 +132,7 @@ def detect(
         _joint(strictest) if testable else None,
         _joint_p({name: made[name] for name in deciding}) if testable else None,
         parts,
-        tuple(_slopes(fresh, [HIGH, *COMPARED], replicates)),
+        tuple(_of_arm(arm, frames, replicates) for arm in (HIGH, *COMPARED) if _there(arm, frames)),
     )
 
 
@@ -229,16 +229,21 @@ def _joint_p(made: dict[Name, Bootstrap]) -> float:
     return max(above.get("arms contrast", 1.0), min(others, default=1.0))
 
 
-def _slopes(fresh: pl.DataFrame, arms: list[str], replicates: int) -> list[str]:
-    """A sentence for each arm that is there: its own slope and trend, not adjusted."""
-    told = []
-    for arm in arms:
-        made = slope(fresh, arm, replicates)
-        if made is not None:
-            low, high = made.t_interval()
-            told.append(
-                f"{arm}: own slope {100 * made.value:+.1f} points per 100 steps [{100 * low:+.1f}, "
-                f"{100 * high:+.1f}] (95 %, not adjusted), Mann-Kendall tau "
-                f"{rise(fresh, arm).tau:+.2f}."
-            )
-    return told
+def _there(arm: str, frames: Frames) -> bool:
+    return not frames["snowball_fresh"].filter(pl.col("arm") == arm).is_empty()
+
+
+def _of_arm(arm: str, frames: Frames, replicates: int) -> str:
+    """A sentence about an arm: what it replayed, and its own slope and trend, not adjusted."""
+    counts = frames["snowball_visits"].filter(pl.col("arm") == arm)
+    replayed, marked = counts.select(pl.col("replayed", "replayed_marked").sum()).row(0)
+    dose = f"{marked / replayed:.0%} of {replayed} replays marked" if replayed else "no replays"
+    made = slope(frames["snowball_fresh"], arm, replicates)
+    if made is None:
+        return f"{arm}: {dose}; no slope."
+    low, high = (100 * bound for bound in made.t_interval())
+    tau = rise(frames["snowball_fresh"], arm).tau
+    return (
+        f"{arm}: {dose}; own slope {100 * made.value:+.1f} points per 100 steps [{low:+.1f}, "
+        f"{high:+.1f}] (95 %, not adjusted), Mann-Kendall tau {tau:+.2f}."
+    )

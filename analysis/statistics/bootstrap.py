@@ -8,7 +8,7 @@ Verdicts use `Bootstrap.t_interval`, which is built on the seeds' own variance a
 replicates say about questions: see `analysis.statistics.spread`. `Bootstrap.interval` takes the
 percentiles of the replicates. With few seeds those cannot reach beyond the seeds at hand, and
 count the noise of answers twice, once for the seeds and once for the questions. How often each
-interval holds the truth is measured by `make benchmarks-statistics`; see benchmarks/README.md.
+interval holds the truth is measured by `make benchmarks-statistics`: see docs/intervals.md.
 """
 
 from collections.abc import Callable

@@ -16,7 +16,10 @@ _SAY_EVERY = 10.0  # seconds
 
 @dataclass
 class Tally:
-    """cases: all; known: of them judged before; judged: now; unanswered: how many, by reason."""
+    """cases: all. known: of them judged before, or equal to another. judged: now.
+
+    unanswered: how many got no verdict, by reason.
+    """
 
     cases: int = 0
     known: int = 0
