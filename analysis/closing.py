@@ -4,7 +4,6 @@ from typing import Any
 
 from analysis.arms import arm_order
 from analysis.claims import Claim, Verdict, show_interval
-from analysis.comparison import FEW_SEEDS
 
 HEADER = (
     "arm",
@@ -16,7 +15,7 @@ HEADER = (
     "time a run",
 )
 MEANING = (
-    "Accuracy in % with its 95 % bootstrap interval over questions{seeds}. With signal: training "
+    "Accuracy in % with its 95 % interval over questions{seeds}. With signal: training "
     "groups that hold right and wrong answers. Flawed: of the right answers sampled in training, "
     "those whose chain is not valid. Time: training only."
 )
@@ -26,12 +25,11 @@ PARTIAL = (
 )
 NOT_RUN: dict[str, Any] = {"seeds": [], "accuracy": {}, "training": None}
 UNADJUSTED = (
-    "Intervals are 95 % bootstrap intervals, not adjusted for several comparisons; those of the "
-    "verdicts are."
+    "Intervals are 95 % each, not adjusted for several comparisons; those of the verdicts are."
 )
 VERDICTS = (
-    "Intervals of claims: by Student's t, which allows for few seeds, and adjusted by Holm for all "
-    "claims tested; they are wider than the bootstrap intervals of tables and figures."
+    "Intervals of claims are adjusted by Holm for all claims tested: they are wider than the 95 % "
+    "of tables and figures."
 )
 
 
@@ -75,8 +73,7 @@ def meaning(comparison: dict[str, Any]) -> str:
     most = seeds_finished(comparison)
     if most <= 1:
         return start + MEANING.format(seeds=" only, as there is one seed")
-    coarse = " (coarse with few seeds)" if most < FEW_SEEDS else ""
-    return start + MEANING.format(seeds=f" and seeds{coarse}; base: over questions only")
+    return start + MEANING.format(seeds=" and seeds; base: over questions only")
 
 
 def _row(arm: str, entry: dict[str, Any], planned: int | None) -> list[str]:

@@ -10,7 +10,6 @@ from analysis.arms import BASE, REFERENCE, arm_order
 from analysis.statistics import REPLICATES, Floats, avg_at_k, bootstrap_mean
 
 LEVEL = 0.95
-FEW_SEEDS = 5  # below, the seed part of a percentile interval is coarse
 CURVE_REPLICATES = 2_000  # a step of a learning curve; drawn, not printed
 
 
@@ -25,7 +24,7 @@ class AccuracyTable:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its percentile interval; by_seed holds the mean of each seed, in seed order."""
+    """A mean with its interval; by_seed holds the mean of each seed, in seed order."""
 
     value: float
     low: float

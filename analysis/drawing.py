@@ -7,7 +7,6 @@ import plotly.graph_objects as go
 import polars as pl
 
 from analysis.arms import BASE, arm_order
-from analysis.comparison import FEW_SEEDS
 from analysis.theme import MUTED, faded, look
 
 EMPTY_HEIGHT = 200  # pixels
@@ -37,8 +36,7 @@ class StudyFacts:
     def interval_over(self, level: float) -> str:
         """Of what an interval of tables and figures is one."""
         over = "questions and seeds" if len(self.seeds) > 1 else f"questions only: one {self._one}"
-        coarse = "; coarse with few seeds" if 1 < len(self.seeds) < FEW_SEEDS else ""
-        return f"{100 * level:.0f} % bootstrap interval over {over}{coarse}"
+        return f"{100 * level:.0f} % interval over {over}"
 
     def subtitle(self, meaning: str) -> str:
         """World, seeds and the meaning of the band in one line, two if it is long."""

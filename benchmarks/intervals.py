@@ -60,7 +60,9 @@ def print_coverage(kind: str, worlds: int, families: dict[tuple[str, int], list[
         for seed_sd, question_sd in columns:
             made = studies(kind, World(seeds, questions, seed_sd, question_sd), worlds)
             p = [each.p_value() for each in made]
-            held = np.mean([low <= 0 <= high for low, high in (each.interval() for each in made)])
+            held = np.mean(
+                [low <= 0 <= high for low, high in (each.percentiles() for each in made)]
+            )
             cells.append(f"{100 * np.mean(np.array(p) > RATE):.1f} ({100 * held:.0f})")
             families[kind, seeds] += [
                 alarm(p[at : at + FAMILY]) for at in range(0, worlds - FAMILY + 1, FAMILY)

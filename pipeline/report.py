@@ -104,12 +104,10 @@ def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
         )
     else:
         coarse = (
-            f"{seeds} seeds: the 95 % bootstrap intervals of tables and figures cannot reach far "
-            "beyond the seeds at hand. In a simulation with 3 seeds they held the truth 98 % of "
-            "the time when runs of an arm are alike, and 81 % when they differ as much as single "
-            "questions do. Verdicts use wider intervals, with Student's t for the part of the "
-            "error that seeds bring. In simulations with 3 seeds that deviate by 2 to 15 points, "
-            "about normally, they erred no more often than stated."
+            f"{seeds} seeds: intervals take Student's t with {seeds - 1} degrees of freedom for "
+            "what training again would change, so few seeds make them wide. In simulations they "
+            "held the truth 95 to 98 % of the time with 3 seeds, as long as seeds deviate about "
+            "normally; docs/intervals.md has the tables."
         )
     partial = (
         "Part of the study: more runs are planned. Verdicts do not allow for looking several times "

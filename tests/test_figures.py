@@ -79,7 +79,7 @@ def test_learning_curves_show_bootstrap_intervals(
         assert list(line.y) == [point["value"] for point in points]
         assert [tuple(item) for item in line.customdata] == [(p["low"], p["high"]) for p in points]
         subtitle = plots[name].layout.title.subtitle.text
-        assert "95 % bootstrap interval over questions and seeds" in subtitle
+        assert "95 % interval over questions and seeds" in subtitle
     assert "not an interval" in plots["signal_share"].layout.title.subtitle.text
 
 

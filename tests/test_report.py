@@ -87,7 +87,7 @@ def test_report_holds_what_was_run_and_found(demo: DemoResults, page: str) -> No
         "on_policy, exgrpo",
         "whole, all 4 runs",
         "make reproduce STUDY=demo",
-        "2 seeds: the 95 % bootstrap intervals of tables and figures cannot reach",
+        "2 seeds: intervals take Student&#39;s t with 1 degrees of freedom",
         "All seeds of a study share one base model",
     ):
         assert part in text, part
@@ -168,7 +168,7 @@ def test_a_partial_study_says_what_is_missing(
         assert "Partial study" in shown
         assert "whole, all" not in shown
     assert "; 2 seeds, 6 steps." in markdown
-    assert "2 seeds: the 95 % bootstrap intervals" in page
+    assert "2 seeds: intervals take Student" in page
 
 
 def test_outputs_of_another_version_are_not_shown(demo: DemoResults, tmp_path: Path) -> None:
@@ -222,7 +222,9 @@ def test_stages_name_what_is_missing(demo: DemoResults, tmp_path: Path) -> None:
     (tmp_path / demo.study.name / "analyses").symlink_to(
         demo.results / demo.study.name / "analyses"
     )
-    with pytest.raises(UserError, match=rf"{len(READINGS)} figures missing.*exgrpo figures --study demo"):
+    with pytest.raises(
+        UserError, match=rf"{len(READINGS)} figures missing.*exgrpo figures --study demo"
+    ):
         make_report(demo.study, tmp_path)
     with pytest.raises(UserError, match="exgrpo summary --study demo"):
         update_readme(demo.study, tmp_path, tmp_path / "README.md")

@@ -148,15 +148,15 @@ def test_seeds_that_agree_by_luck_prove_little() -> None:
 def test_p_value_interval_and_units_agree() -> None:
     rng = np.random.default_rng(0)
     few = bootstrap_mean(rng.normal(0.1, 0.3, (3, 100)))
-    assert few.t_interval(few.p_value())[0] == pytest.approx(0, abs=1e-6)
-    low, high = few.t_interval(0.01)
+    assert few.interval(1 - few.p_value())[0] == pytest.approx(0, abs=1e-6)
+    low, high = few.interval(0.99)
     assert few.p_value(low) == pytest.approx(few.p_value(high)) == pytest.approx(0.01)
     assert few.p_value(null=few.value) == 1
     assert few.scaled(100).p_value() == pytest.approx(few.p_value())
     assert few.scaled(-100).smallest_effect() == pytest.approx(100 * few.smallest_effect())
     assert bootstrap_mean(np.zeros((3, 5))).p_value() == 1
     assert bootstrap_mean(np.ones((3, 5))).p_value() == 0
-    assert bootstrap_mean(np.ones((3, 5))).t_interval() == (1, 1)
+    assert bootstrap_mean(np.ones((3, 5))).interval() == (1, 1)
 
 
 def test_parts_of_the_variance_are_without_bias() -> None:
@@ -180,6 +180,6 @@ def test_parts_of_the_variance_are_without_bias() -> None:
 def test_percentiles_miss_too_often_where_three_seeds_differ_much() -> None:
     """Why verdicts and tables take the other interval."""
     made = made_up.studies("difference", made_up.World(3, 100, 0.15, 0.1), 500)
-    held = [low <= 0 <= high for low, high in (each.interval() for each in made)]
+    held = [low <= 0 <= high for low, high in (each.percentiles() for each in made)]
     assert np.mean(held) < 0.88
     assert covered(made) > 0.92

@@ -192,7 +192,7 @@ def _share(rows: pl.DataFrame) -> float:
 
 
 def _interval(made: Bootstrap) -> str:
-    shown = with_interval(made.value, *made.t_interval(), "points")
+    shown = with_interval(made.value, *made.interval(), "points")
     return f"{shown}, 95 %, not adjusted for several comparisons"
 
 

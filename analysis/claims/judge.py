@@ -3,7 +3,7 @@
 A claim is `supported` when its interval lies wholly above the threshold, `contradicted` when
 wholly below, and `inconclusive (underpowered)` when it holds the threshold; `not testable here`
 when arms, a benchmark or a second seed are missing. Intervals are those of
-`Bootstrap.t_interval`, at the rate that Holm grants over all testable claims of the ledger.
+`Bootstrap.interval`, at the rate that Holm grants over all testable claims of the ledger.
 Statements that are counted (`analysis.claims.counted`) are outside that family.
 """
 
@@ -52,7 +52,7 @@ def _counted(claim: Claim, frames: Frames) -> Verdict:
 
 def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:
     made = finding.made
-    low, high = np.clip(made.t_interval(alpha), finding.least, finding.greatest).tolist()
+    low, high = np.clip(made.interval(1 - alpha), finding.least, finding.greatest).tolist()
     smallest = made.smallest_effect(alpha)
     word: VerdictWord
     bound = f"{claim.threshold:g}"

@@ -69,7 +69,7 @@ def _own_trend(counts: pl.DataFrame, arm: str, unit: Unit) -> str:
         return f"{arm}: no trend in this study."
     share = hits.sum(axis=(0, 2)) / trials.sum(axis=(0, 2))
     return (
-        f"{arm}: own slope {with_interval(trend.value, *trend.t_interval(), unit)}; flawed share "
+        f"{arm}: own slope {with_interval(trend.value, *trend.interval(), unit)}; flawed share "
         f"{100 * share[0]:.1f} % in the first window, {100 * share[-1]:.1f} % in the last, "
         f"Mann-Kendall tau {mann_kendall(share).tau:+.2f}."
     )

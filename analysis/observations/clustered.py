@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from analysis.arms import BASE, arm_order
-from analysis.comparison import FEW_SEEDS
 from analysis.statistics import Bootstrap, Floats, draw_weights, widen
 
 REPLICATES = 2_000
@@ -131,6 +130,5 @@ def _bounds(made: Bootstrap, least: float, form: str) -> str:
 def drawn_over(seeds: int, questions: int) -> str:
     """Of what a 95 % interval is one."""
     if seeds > 1:
-        coarse = ", coarse with few seeds" if seeds < FEW_SEEDS else ""
-        return f"95 % over {seeds} seeds and {questions} questions{coarse}"
+        return f"95 % over {seeds} seeds and {questions} questions"
     return f"95 % over {questions} questions only, for there is no second seed"

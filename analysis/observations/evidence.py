@@ -160,7 +160,7 @@ def how_sure(rows: pl.DataFrame) -> str:
 def bar_meaning(rows: pl.DataFrame) -> str:
     """What the bars of a figure are, for its subtitle."""
     over = "seeds and questions" if counted_seeds(rows) > 1 else "questions only"
-    return f"bar: 95 % bootstrap interval over {over}, not adjusted"
+    return f"bar: 95 % interval over {over}, not adjusted"
 
 
 def subtitle(plot: go.Figure, facts: StudyFacts, meaning: str) -> go.Figure:

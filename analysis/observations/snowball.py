@@ -51,7 +51,7 @@ def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
             continue  # nobody was visited so long after a replay
     if not made:
         return
-    halves = [each.t_interval()[1] - each.value for each in made.values()]
+    halves = [each.interval()[1] - each.value for each in made.values()]
     plot.add_scatter(
         x=list(made),
         y=[each.value for each in made.values()],

@@ -47,7 +47,7 @@ class Part:
 
 def found(name: Name, made: Bootstrap, rate: float, planted: float | None, what: str) -> Part:
     """The part with the interval that misses at `rate`. what: the sentence before the numbers."""
-    low, high = made.t_interval(rate)
+    low, high = made.interval(1 - rate)
     power = None if planted is None else made.power(planted, rate)
     part = Part(
         name, "", made.value, low, high, made.p_value(), 1 - rate, power, made.seeds, made.questions

@@ -241,7 +241,7 @@ def _of_arm(arm: str, frames: Frames, replicates: int) -> str:
     made = slope(frames["snowball_fresh"], arm, replicates)
     if made is None:
         return f"{arm}: {dose}; no slope."
-    low, high = (100 * bound for bound in made.t_interval())
+    low, high = (100 * bound for bound in made.interval())
     tau = rise(frames["snowball_fresh"], arm).tau
     return (
         f"{arm}: {dose}; own slope {100 * made.value:+.1f} points per 100 steps [{low:+.1f}, "

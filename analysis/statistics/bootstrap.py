@@ -4,11 +4,11 @@ Every bootstrapped statistic is the mean over training seeds of a statistic of o
 bootstrap is hierarchical and crossed: every replicate draws training seeds and, on its own,
 questions, and a cell (seed, question) counts as often as both were drawn.
 
-Verdicts use `Bootstrap.t_interval`, which is built on the seeds' own variance and on what the
-replicates say about questions: see `analysis.statistics.spread`. `Bootstrap.interval` takes the
-percentiles of the replicates. With few seeds those cannot reach beyond the seeds at hand, and
-count the noise of answers twice, once for the seeds and once for the questions. How often each
-interval holds the truth is measured by `make benchmarks-statistics`: see docs/intervals.md.
+Intervals are built on the seeds' own variance and on what the replicates say about questions: see
+`analysis.statistics.spread`. The percentiles of the replicates, which are the usual interval,
+cannot reach beyond the seeds at hand where these are few, and count the noise of answers twice,
+once for the seeds and once for the questions. How often each holds the truth is measured by `make
+benchmarks-statistics`: see docs/intervals.md.
 """
 
 from collections.abc import Callable
@@ -65,16 +65,16 @@ class Bootstrap:
         return self.spread.se
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Percentile interval of the given level."""
-        return percentiles(self.replicates, level)
-
-    def t_interval(self, rate: float = 0.05) -> tuple[float, float]:
-        """Interval that misses the truth at the rate given; it excludes a null when p < rate."""
-        half = self.spread.reach(rate)
+        """Interval that misses the truth at the rate 1 - level; without a null when p < that."""
+        half = self.spread.reach(1 - level)
         return self.value - half, self.value + half
 
+    def percentiles(self, level: float = 0.95) -> tuple[float, float]:
+        """The usual bootstrap interval, to compare with."""
+        return percentiles(self.replicates, level)
+
     def p_value(self, null: float = 0.0) -> float:
-        """Two-sided p of `null`: the rate at which `t_interval` would just reach it."""
+        """Two-sided p of `null`: the rate at which `interval` would just reach it."""
         return self.spread.p_value(self.value - null)
 
     def power(self, effect: float, rate: float = 0.05) -> float:

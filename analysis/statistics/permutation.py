@@ -20,7 +20,7 @@ def permutation_p(values: ArrayLike, draws: int = DRAWS, seed: int = 0) -> float
     2010). A question with a NaN is left out. Raises ValueError when none is left.
 
     It conditions on the models that were trained: a small p says that these models differ on such
-    questions, not that training again would. So it stands beside `Bootstrap.t_interval` and makes
+    questions, not that training again would. So it stands beside `Bootstrap.interval` and makes
     no verdict.
     """
     totals = complete(values).sum(axis=0)
