@@ -123,9 +123,9 @@ def _effective(ages: pl.DataFrame, oldest: float | None) -> str:
 
 def _shaped(ages: pl.DataFrame, clipped: float | None) -> str:
     known = ages.drop_nulls("gradient_kept")
-    if known.is_empty() and clipped is None:
-        return "Not here: what shaping or the clip took."
     if known.is_empty():
+        if clipped is None:
+            return "Not here: what shaping or the clip took."
         return f"Not shaped by w / (w + beta); the clip removed {100 * clipped:.1f} % of tokens."
     return (
         f"Shaping keeps {_over_seeds(known, 'gradient_kept', 4)} of a replayed token's gradient "
