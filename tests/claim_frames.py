@@ -21,10 +21,6 @@ ENTROPY_SCHEMA = {
     "chain_valid": pl.Boolean, "shortcut": pl.Boolean, "mean_entropy": pl.Float64,
     "nll": pl.Float64, "length": pl.Int64, "one_in": pl.Int64,
 }  # fmt: skip
-SNOWBALL_SCHEMA = {
-    "arm": pl.String, "seed": pl.Int64, "window_start": pl.Int64, "question": pl.String,
-    "right_fresh": pl.Int64, "flawed": pl.Int64,
-}  # fmt: skip
 DYNAMICS_SCHEMA = {
     "arm": pl.String, "seed": pl.Int64, "step": pl.Int64, "buffer_questions": pl.Int64,
     "retired_questions": pl.Int64, "train_questions": pl.Int64, "entropy": pl.Float64,
@@ -107,26 +103,6 @@ def entropies(
     return pl.DataFrame(rows, schema=ENTROPY_SCHEMA)
 
 
-def snowball(rise: float, seeds: int = 3) -> pl.DataFrame:
-    """Counts as `snowball_questions` gives them: the first arm's flawed share rises."""
-    rng = np.random.default_rng(2)
-    rows = [
-        {
-            "arm": arm,
-            "seed": seed,
-            "window_start": 1 + 10 * window,
-            "question": f"q{question}",
-            "right_fresh": 4,
-            "flawed": int(rng.binomial(4, 0.3 + slope * window / 10)),
-        }
-        for arm, slope in (("highest_entropy", rise), ("exgrpo", 0.0))
-        for seed in range(seeds)
-        for window in range(15)
-        for question in range(40)
-    ]
-    return pl.DataFrame(rows, schema=SNOWBALL_SCHEMA)
-
-
 def dynamics(
     arms: Iterable[str],
     entropy: Mapping[str, float] | None = None,
@@ -205,8 +181,6 @@ def planted(claim: Claim, sign: int) -> Frames:
     if claim.unit == "AUROC":
         kind = {"entropy_auroc": "flawed", "shortcut_auroc": "shortcut"}.get(test)
         return {claim.query: entropies(**{kind or claim.given["difficulty"]: 0.15 * sign})}
-    if test == "flawed_trend_difference":
-        return {claim.query: snowball(0.2 * sign)}
     if test == "late_entropy_difference":
         return {claim.query: dynamics(arms, {arms[0]: 0.5 + 0.3 * sign})}
     if test == "collected_share":

@@ -22,7 +22,6 @@ ANALYSES = (
     "entropy_validity_rows",
     "gain_over_time",
     "snowball",
-    "snowball_questions",
     "study_runs",
     "validation_accuracy",
 )
@@ -249,24 +248,7 @@ def test_snowball(demo: DemoResults, ask: Callable) -> None:
     check(ask("snowball"), expected, ("arm", "seed"))
 
 
-def test_snowball_questions(demo: DemoResults, ask: Callable) -> None:
-    expected = [
-        {
-            "arm": arm,
-            "seed": seed,
-            "question": question,
-            "window_start": 1,
-            "right_fresh": len(rows),
-            "flawed": sum(not row["chain_valid"] for row in rows),
-        }
-        for (arm, seed, question), rows in groups(
-            right_fresh(demo), "arm", "seed", "question"
-        ).items()
-    ]
-    check(ask("snowball_questions"), expected, ("arm", "seed", "question"))
-
-
-@pytest.mark.parametrize("name", ["snowball", "snowball_questions"])
+@pytest.mark.parametrize("name", ["snowball"])
 def test_windows(demo: DemoResults, connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """With windows of 2 steps: 1-2, 3-4, 5-6, and every answer in one of them."""
     counted = answer(connection, name, study=STUDY, window=2)

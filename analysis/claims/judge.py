@@ -13,6 +13,7 @@ from analysis.claims.counted import COUNTS
 from analysis.claims.finding import Finding, Frames, NotTestableError
 from analysis.claims.ledger import Claim, Ledger
 from analysis.claims.show import show_effect
+from analysis.claims.snowball import Detected, detected
 from analysis.claims.tests import TESTS
 from analysis.claims.verdict import Verdict, VerdictWord
 from analysis.statistics import holm_levels, permutation_p
@@ -24,7 +25,7 @@ def judge(ledger: Ledger, frames: Frames) -> list[Verdict]:
     frames: the answers of the named queries, by name. With none at all, what the paper's own
     tables decide is decided, and nothing else.
     """
-    findings: dict[str, Finding] = {}
+    findings: dict[str, Finding | Detected] = {}
     verdicts: dict[str, Verdict] = {}
     for claim in ledger.claims:
         try:
@@ -36,10 +37,15 @@ def judge(ledger: Ledger, frames: Frames) -> list[Verdict]:
             said = f"Not testable here: {reason}."
             verdicts[claim.id] = Verdict(claim.id, "not testable here", said)
     tested = [claim for claim in ledger.claims if claim.id in findings]
-    p_values = [findings[claim.id].made.p_value(claim.threshold) for claim in tested]
+    p_values = [_p_value(claim, findings[claim.id]) for claim in tested]
     levels = holm_levels(p_values, ledger.alpha)
     for claim, p, alpha in zip(tested, p_values, levels, strict=True):
-        verdicts[claim.id] = _verdict(claim, findings[claim.id], p, alpha)
+        finding = findings[claim.id]
+        verdicts[claim.id] = (
+            detected(claim, finding, alpha)
+            if isinstance(finding, Detected)
+            else _verdict(claim, finding, p, alpha)
+        )
     return [verdicts[claim.id] for claim in ledger.claims]
 
 
@@ -48,6 +54,10 @@ def _counted(claim: Claim, frames: Frames) -> Verdict:
     where = "the paper's own tables" if claim.asks == "paper" else "the log of this study"
     word: VerdictWord = "supported" if holds else "contradicted"
     return Verdict(claim.id, word, f"By {where}: {seen}.")
+
+
+def _p_value(claim: Claim, finding: Finding | Detected) -> float:
+    return finding.p if isinstance(finding, Detected) else finding.made.p_value(claim.threshold)
 
 
 def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:

@@ -27,7 +27,7 @@ Test = Literal[
     "entropy_auroc_over_nll",
     "difficulty_auroc",
     "shortcut_auroc",
-    "flawed_trend_difference",
+    "snowball_detected",
     "late_entropy_difference",
     "collected_share",
     "retired_over_buffered",

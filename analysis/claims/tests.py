@@ -18,7 +18,7 @@ from analysis.claims.entropy import (
 )
 from analysis.claims.finding import Finding, Frames, NotTestableError
 from analysis.claims.ledger import Claim
-from analysis.claims.snowball import flawed_trend_difference
+from analysis.claims.snowball import Detected, snowball_detected
 from analysis.claims.training import (
     collected_share,
     late_entropy_difference,
@@ -32,7 +32,7 @@ def not_testable(claim: Claim, frames: Frames) -> Finding:
     raise NotTestableError(claim.given["reason"])
 
 
-TESTS: dict[str, Callable[[Claim, Frames], Finding]] = {
+TESTS: dict[str, Callable[[Claim, Frames], Finding | Detected]] = {
     test.__name__: test
     for test in (
         accuracy_difference,
@@ -45,7 +45,7 @@ TESTS: dict[str, Callable[[Claim, Frames], Finding]] = {
         entropy_auroc_over_nll,
         difficulty_auroc,
         shortcut_auroc,
-        flawed_trend_difference,
+        snowball_detected,
         late_entropy_difference,
         collected_share,
         retired_over_buffered,
