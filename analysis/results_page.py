@@ -25,11 +25,13 @@ ORDER: tuple[VerdictWord, ...] = (
     "not testable here",
 )
 assert set(ORDER) == set(get_args(VerdictWord))
+LOUD = ORDER[:2]
 CLAIM_HEADER = ("claim", "", "paper", "here, with its interval", "level", "power", "sample")
 CLAIM_NOTE = (
     "Paper: its own gap, of its own models and benchmarks. Here: the estimate with the interval "
     "that Holm's rule grants over all claims tested in the study. Power: how often a study like "
-    "this one would find the effect that the ledger names, the paper's gap where it prints one."
+    "this one would find the effect that the ledger names, the paper's gap where it prints one. Each "
+    "study is a family of its own: over several, the chance of some false verdict adds up."
 )
 
 
@@ -84,7 +86,7 @@ def _glance(studies: list[StudyResult]) -> list[list[str]]:
 
 def _word(verdict: Verdict, claim: Claim) -> str:
     word = verdict.verdict.partition(" (")[0]
-    loud = f"**{word}**" if verdict.verdict in ORDER[:2] else word
+    loud = f"**{word}**" if verdict.verdict in LOUD else word
     return f"{loud} {show_interval(verdict, claim.unit)}".strip()
 
 
@@ -100,6 +102,8 @@ def _study(study: StudyResult) -> list[str]:
             ]
         elif found:
             lines += markdown_table(list(CLAIM_HEADER), [_claim(*pair) for pair in found])
+        if word in LOUD:
+            lines += [line for pair in found for line in _beside(*pair)]
     lines += ["", CLAIM_NOTE, "", "### Arms", ""]
     lines += markdown_table(list(closing.HEADER), closing.closing_rows(study.comparison))
     lines += ["", closing.meaning(study.comparison), "", "### What was observed", ""]
@@ -121,6 +125,14 @@ def _claim(claim: Claim, verdict: Verdict) -> list[str]:
         show_power(verdict),
         verdict.sample,
     ]
+
+
+def _beside(claim: Claim, verdict: Verdict) -> list[str]:
+    """What must be read with a verdict that is loud: how the test differs, and its notes."""
+    if claim.unit == "counted":
+        return []
+    said = " ".join([*verdict.notes, f"Deviations: {claim.deviations}."])
+    return ["", f"{claim.id}: {claim.statement.rstrip('.')}. {said}"]
 
 
 def _reason(verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ import pytest
 from lake_fixture import DemoResults
 
 from analysis.claims import Claim, Verdict, load_ledger
-from analysis.results_page import ORDER, StudyResult, results_page, results_tables
+from analysis.results_page import LOUD, ORDER, StudyResult, results_page, results_tables
 from analysis.stage_outputs import Observed
 from exgrpo.errors import UserError
 from pipeline.results import write_results
@@ -20,7 +20,9 @@ def planted() -> StudyResult:
     """The first four claims of the ledger, one verdict of each word."""
     claims = load_ledger().claims[:4]
     words = ("supported", "not testable here", "inconclusive (underpowered)", "contradicted")
-    made = Verdict("", "supported", "Read.", 0.02, -0.01, 0.05, 0.99, power=0.4, seeds=3)
+    made = Verdict(
+        "", "supported", "Read.", 0.02, -0.01, 0.05, 0.99, power=0.4, seeds=3, notes=["By seed."]
+    )
     verdicts: list[tuple[Claim, Verdict]] = [
         (claim, replace(made, claim=claim.id, verdict=word))
         for claim, word in zip(claims, words, strict=True)
@@ -43,6 +45,10 @@ def test_contradictions_come_first_and_every_claim_is_told() -> None:
         assert page.count(f"{claim.id}") >= 2, verdict
     assert "**contradicted**" in glance and "**supported**" in glance
     assert "**inconclusive**" not in glance
+    loud = [claim for claim, verdict in study.verdicts if verdict.verdict in LOUD]
+    for claim, _ in study.verdicts:  # what qualifies a verdict stands beside it
+        said = f"By seed. Deviations: {claim.deviations}." in page
+        assert said == (claim in loud), claim.id
     assert "no arm `x`" in page and "- A." in page and "- steps: 3" in page
 
 
