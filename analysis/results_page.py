@@ -30,8 +30,8 @@ CLAIM_HEADER = ("claim", "", "paper", "here, with its interval", "level", "power
 CLAIM_NOTE = (
     "Paper: its own gap, of its own models and benchmarks. Here: the estimate with the interval "
     "that Holm's rule grants over all claims tested in the study. Power: how often a study like "
-    "this one would find the effect that the ledger names, the paper's gap where it prints one. Each "
-    "study is a family of its own: over several, the chance of some false verdict adds up."
+    "this one would find the effect that the ledger names, the paper's gap where it prints one. "
+    "Each study is a family of its own: over several, the chance of some false verdict adds up."
 )
 
 
