@@ -26,6 +26,7 @@ ORDER: tuple[VerdictWord, ...] = (
 )
 assert set(ORDER) == set(get_args(VerdictWord))
 LOUD = ORDER[:2]
+HEADING = "# What study "  # of every such page
 CLAIM_HEADER = ("claim", "", "paper", "here, with its interval", "level", "power", "sample")
 CLAIM_NOTE = (
     "Paper: its own gap, of its own models and benchmarks. Here: the estimate with the interval "
@@ -47,22 +48,24 @@ class StudyResult:
     observed: list[Observed]
 
 
-def results_page(studies: list[StudyResult], command: str) -> str:
-    """The page. studies: the first gives it its name; each tested the same ledger."""
+def results_page(studies: list[StudyResult], page: str) -> str:
+    """The page, of the file named `page`. studies: the first one first; all have one ledger."""
+    study = studies[0].name
+    words = ", ".join(f"`{word}`" for word in ORDER)
     lines = [
-        f"# What study `{studies[0].name}` says",
+        f"{HEADING}`{study}` says",
         "",
-        f"Written by `{command}` from the lake; nothing here is typed by hand. To make it again:",
+        "Written from the lake, with nothing typed by hand. To make it again:",
         "",
         "```",
-        f"make reproduce STUDY={studies[0].name}   # trains what is not trained yet",
-        f"make results STUDY={studies[0].name}",
+        f"make reproduce STUDY={study}   # trains what is not trained yet; FINISHED=1: nothing",
+        f"make results STUDY={study} PAGE=docs/results/{page}",
         "```",
         "",
-        "A verdict speaks about the study's own model, task and world, never about the paper's. "
-        f"The words: {', '.join(f'`{word}`' for word in ORDER)}; what they mean, and how intervals "
-        "are made, is in the [README](../../README.md#how-to-read-a-verdict), every claim with its "
-        "estimand and deviations in `exgrpo claims --claim ID`.",
+        "A verdict on a claim C speaks about the study's own model, task and world, never about "
+        f"the paper's. The words: {words}. Statements S are decided "
+        "exactly, by the paper's own tables or by what a log holds. What the words mean and how "
+        "intervals are made is in the README; `exgrpo claims --claim ID` has a claim's estimand.",
         "",
         "## At a glance",
         "",

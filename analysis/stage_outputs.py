@@ -68,13 +68,19 @@ def read_verdicts(results: Path, study: str) -> list[tuple[Claim, Verdict]] | No
     if not path.is_file():
         return None
     try:
-        return [_verdict(item) for item in json.loads(path.read_text())["claims"]]
+        verdicts = [_verdict(item) for item in json.loads(path.read_text())["claims"]]
     except (ValueError, KeyError, TypeError) as error:
         raise _other_version(path, study, str(error).splitlines()[0]) from error
+    if not verdicts:
+        raise _other_version(path, study, "no claim")
+    return verdicts
 
 
 def _comparison(path: Path, study: str) -> dict[str, Any]:
-    comparison: dict[str, Any] = json.loads(path.read_text())
+    try:
+        comparison: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise _other_version(path, study, str(error).splitlines()[0]) from error
     if "planned" not in comparison:
         raise _other_version(path, study, "no key 'planned'")
     return comparison

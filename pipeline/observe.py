@@ -36,11 +36,22 @@ def observe(
     unknown name, and where the catalog holds nothing of what was asked for.
     """
     chosen = _chosen(names)
+    if figures is not None:
+        _make_folder(figures)
     with open_catalog(results / "workbench.duckdb") as connection:
         for scope in _scopes(connection, study, run):
             print(printable(f"\n{scope.title}"))
             for observation in chosen:
                 _observe(connection, scope, observation, figures)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--figures {path}: {error.strerror}. Name a folder to write to."
+        ) from error
 
 
 def _chosen(names: list[str]) -> tuple[Observation, ...]:

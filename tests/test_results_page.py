@@ -8,6 +8,7 @@ import pytest
 from lake_fixture import DemoResults
 
 from analysis.claims import Claim, Verdict, load_ledger
+from analysis.markdown import markdown_table
 from analysis.results_page import LOUD, ORDER, StudyResult, results_page, results_tables
 from analysis.stage_outputs import Observed
 from exgrpo.errors import UserError
@@ -36,7 +37,7 @@ def planted() -> StudyResult:
 
 def test_contradictions_come_first_and_every_claim_is_told() -> None:
     study = planted()
-    page = results_page([study], "exgrpo results study")
+    page = results_page([study], "study.md")
     places = [page.index(f"### {word[0].upper()}{word[1:]}: 1") for word in ORDER]
     assert places == sorted(places)
     glance = page[page.index("## At a glance") : page.index("## Hard world")]
@@ -78,3 +79,23 @@ def test_the_command_writes_what_the_analysis_found(analysed: DemoResults, tmp_p
 def test_a_study_without_analyses_is_an_error(demo: DemoResults, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exgrpo analyse --study demo"):
         write_results([demo.study], tmp_path, tmp_path / "page.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("page.csv", "ends in .md"), ("other.md", "no page of results"), ("taken.md", "no folder")],
+)
+def test_nothing_else_is_written_over(
+    analysed: DemoResults, tmp_path: Path, name: str, said: str
+) -> None:
+    (tmp_path / "other.md").write_text("# Mine")
+    (tmp_path / "taken").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match=said):
+        write_results([analysed.study], analysed.results, tmp_path / name)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_names_are_no_markup() -> None:
+    rows = [["<img src=x>", "a|b\\|c", "two\nlines"]]
+    assert markdown_table(["x", "y", "z"], rows)[2] == r"| \<img src=x> | a\|b\\\|c | two lines |"
