@@ -106,7 +106,7 @@ def _info(entries: list[Entry], left_out: dict[str, str], lake: str) -> pl.DataF
                 "study": entry.study,
                 "rows": sum(file.rows for file in entry.tables.values()),
                 "left_out": left_out.get(entry.entry),
-                "fingerprint": None if entry.entry in left_out else _fingerprint(entry),
+                "fingerprint": None if entry.entry in left_out else fingerprint(entry),
                 "lake": lake,
                 "built": built,
             }
@@ -116,7 +116,7 @@ def _info(entries: list[Entry], left_out: dict[str, str], lake: str) -> pl.DataF
     )
 
 
-def _fingerprint(entry: Entry) -> str:
+def fingerprint(entry: Entry) -> str:
     """A hash of the entry's content, wherever its files lie."""
     content = asdict(entry)
     for file in content["tables"].values():
@@ -133,7 +133,7 @@ def _update(path: Path, old: Path, taken: list[Entry], lake: Lake, info: pl.Data
     if before is None:
         return False
     held = dict(before.select("entry", "fingerprint").iter_rows())
-    new = [entry for entry in taken if held.get(entry.entry) != _fingerprint(entry)]
+    new = [entry for entry in taken if held.get(entry.entry) != fingerprint(entry)]
     kept = {entry.entry for entry in taken} - {entry.entry for entry in new}
     gone = before.filter(~pl.col("entry").is_in(kept))
     if 2 * gone["rows"].sum() > before["rows"].sum():

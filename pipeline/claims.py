@@ -1,6 +1,7 @@
 """The command `exgrpo claims`: the ledger, the paper's figures, and what a study says of them."""
 
 import json
+import string
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,7 @@ from analysis.claims import (
     show_power,
 )
 from analysis.errors import UserError
+from analysis.paper import ask, paper_queries
 from analysis.stage_outputs import read_verdicts
 from pipeline.analyse import not_analysed
 from pipeline.summary import COLOURS
@@ -58,6 +60,41 @@ def show_claims(
         print(printable("\n\n".join(_everything(*pair, study) for pair in judged)))
 
 
+def show_paper_tables(name: str | None = None) -> None:
+    """Print what can be asked about the paper's own tables, or the answer to one question.
+
+    name: a question of `analysis.paper`. Raises UserError on an unknown one.
+    """
+    if name is None:
+        table = Table("", "question", box=box.SIMPLE_HEAD, padding=(0, 1))
+        for each, query in paper_queries().items():
+            table.add_row(each, Text(query.purpose))
+        _console().print(table)
+        return
+    answer = ask(name)
+    query = paper_queries()[name]
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
+    for column, kind in answer.schema.items():
+        table.add_column(column, justify="right" if kind.is_numeric() else "left")
+    for row in answer.iter_rows():
+        table.add_row(*(Text(_cell(value)) for value in row))
+    console = _console()
+    console.print(Text(query.purpose, "bold"))
+    console.print(table)
+    for column, meaning in query.columns.items():
+        console.print(Text(f"{column}: {meaning}", "bright_black"))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else NARROWEST)
+
+
 def _judged(results: Path, study: str | None) -> list[Judged]:
     if study is None:
         ledger = load_ledger()
@@ -69,7 +106,7 @@ def _judged(results: Path, study: str | None) -> list[Judged]:
 
 
 def _is(wanted: str | None, name: str) -> bool:
-    return wanted is None or wanted in (name, name.rstrip("abcde"))
+    return wanted is None or wanted in (name, name.rstrip(string.ascii_lowercase))
 
 
 def _print_ledger(judged: list[Judged], study: str | None) -> None:
@@ -82,7 +119,7 @@ def _print_ledger(judged: list[Judged], study: str | None) -> None:
             table.add_row(id_, Text(short), paper, "-", Text(claim.paper), power)
         else:
             table.add_row(id_, Text(short), paper, Text(word, COLOURS[word]), Text(here), power)
-    console = Console(width=None if sys.stdout.isatty() else NARROWEST)
+    console = _console()
     console.print(Text(f"study {study}" if study else ALONE, "bold"))
     console.print(table)
     console.print(Text(MEANING, "bright_black"))

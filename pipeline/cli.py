@@ -266,9 +266,16 @@ def judge(
     study: Annotated[str | None, typer.Option(help="Judge the runs of this study.")] = None,
     run: Annotated[list[str] | None, typer.Option(help="Judge this run; repeatable.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Most trajectories a run, chosen by hash.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Most trajectories a run, chosen by hash; others with the same answers, and what "
+            "was judged before, come along.",
+        ),
     ] = None,
-    show: Annotated[int, typer.Option(min=0, help="Files: show so many flagged answers.")] = 0,
+    show: Annotated[
+        int | None, typer.Option(min=0, help="Files: show so many flagged answers.")
+    ] = None,
     endpoint: Annotated[
         str | None, typer.Option(help="llm: an OpenAI-compatible URL that ends in /v1.")
     ] = None,
@@ -285,12 +292,17 @@ def judge(
     from pipeline.judge import LlmOptions, judge_runs
     from pipeline.judge_files import measure_files
 
-    if files:
-        measure_files(judge, files, show)
-        return
     options = LlmOptions(
         endpoint, model, requests_per_minute, workers, temperature, top_p, max_tokens, timeout
     )
+    if files:
+        for option, given in (("study", study), ("run", run or None), ("limit", limit)):
+            if given is not None:
+                raise UserError(f"--{option} is for runs, not for files. Leave it out.")
+        measure_files(judge, files, show or 0, options)
+        return
+    if show is not None:
+        raise UserError("--show is for files, and none is named. Leave it out.")
     judge_runs(judge, results, study, run, limit, options)
 
 

@@ -5,7 +5,7 @@ Off unless asked for: no stage needs it. Verdicts are kept by what was judged
 `judgements-<judge>-<run>` is made anew from them each time.
 """
 
-import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,22 +13,32 @@ from pathlib import Path
 import duckdb
 
 from analysis.catalog import open_catalog
+from analysis.errors import reason
 from exgrpo.errors import UserError
-from exgrpo.judges.asking import Tally, judge_all
+from exgrpo.judges.asking import judge_all
 from exgrpo.judges.code import code
 from exgrpo.judges.deterministic import deterministic
 from exgrpo.judges.endpoint import Endpoint, Patience
 from exgrpo.judges.judge import Case, Judge
 from exgrpo.judges.llm import Sampling, llm
-from exgrpo.judges.verdicts import Verdicts, key_of
-from exgrpo.records import Recorder
-from pipeline.lake import add_judgements, judgement_folder
+from exgrpo.judges.verdicts import Verdicts
+from pipeline.judge_lake import check_current, only_judge, rows_in_lake, write
 from pipeline.terminal import printable
 
 JUDGES = ("deterministic", "code", "llm")
 VERDICTS = "judgements/verdicts.sqlite"
 SECONDS = 600.0  # for the query that reads a run's answers
 _BATCH = 256  # answers in memory
+
+# What the options of the judge `llm` may be, least and most; more is no server's or no clock's.
+RANGES = {
+    "requests_per_minute": (0.01, 1e6),
+    "workers": (1, 1000),
+    "temperature": (0.0, 2.0),
+    "top_p": (0.0, 1.0),
+    "max_tokens": (1, 10_000_000),
+    "timeout": (0.1, 86400.0),
+}
 
 # Right answers, the sample first: it is one by the hash of the id, the same every time.
 RIGHT = """
@@ -83,12 +93,14 @@ def make_judge(name: str, options: LlmOptions = LlmOptions()) -> Judge:
             "--judge llm needs --endpoint (for example http://127.0.0.1:8000/v1) and --model: see "
             "docs/judges.md."
         )
+    _check_values(options)
     patience, sampling = Patience(), Sampling()
     return llm(
         Endpoint(
             options.endpoint,
             options.requests_per_minute,
             Patience(options.timeout or patience.timeout),
+            lambda line: print(printable(line), flush=True),
         ),
         options.model,
         Sampling(
@@ -97,6 +109,16 @@ def make_judge(name: str, options: LlmOptions = LlmOptions()) -> Judge:
             options.max_tokens or sampling.max_tokens,
         ),
     )
+
+
+def _check_values(options: LlmOptions) -> None:
+    if not (options.model and options.model.strip() and options.model.isprintable()):
+        raise UserError(f"--model {options.model!a}: give the name that the server has for it.")
+    for name, (least, most) in RANGES.items():
+        value = getattr(options, name)
+        if value is not None and not least <= value <= most:
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} {value}: give a number from {least:g} to {most:,.10g}.")
 
 
 def judge_runs(
@@ -109,50 +131,70 @@ def judge_runs(
 ) -> None:
     """Judge the right answers of the runs in scope, `limit` of each run at most, all unless told.
 
-    Raises UserError when the catalog has no such run, and on what the judge cannot get over;
-    then all that was judged is kept.
+    Answers that read the same are judged once, and the verdict is for each trajectory. Raises
+    UserError when the catalog has no such run or is not that of the lake, on what the judge cannot
+    get over, and when no answer got a verdict; all that was judged is kept.
     """
     judge = make_judge(name, options)
+    catalog = results / "workbench.duckdb"
+    judged, unanswered = 0, Counter[str]()
     with (
-        open_catalog(results / "workbench.duckdb", SECONDS) as connection,
+        open_catalog(catalog, SECONDS) as connection,
+        only_judge(name, results),
         Verdicts(results / VERDICTS) as verdicts,
     ):
-        scope = connection.execute(RUNS, {"study": study, "runs": runs}).fetchall()
-        _check_scope(connection, study, runs, [run for _, run, _ in scope])
-        left = 0
+        scope = _scope(connection, study, runs, catalog)
+        for _, run, _ in scope:
+            check_current(connection, run, results)
         for of_study, run, right in scope:
             sample = min(right, limit or right)
             print(f"{run}: {sample:,} of {right:,} right answers", flush=True)
             cases = (case for _, case in _right(connection, run, sample))
-            tally = judge_all(judge, cases, verdicts, options.workers or 1, _sayer(run, sample))
-            left += tally.unanswered.total()
-            _say_unanswered(tally)
-            rows = _write(judge, run, _right(connection, run, right), verdicts, results)
-            if rows:
-                add_judgements(judge.name, run, of_study, results)
-            print(
-                f"{run}: {tally.judged:,} judged now, {tally.known:,} known; {rows:,} in the lake"
-            )
-    if left:
-        print(f"{left:,} answers got no verdict. The same command asks about them again.")
+            tally = judge_all(judge, cases, verdicts, options.workers or 1, _sayer(run))
+            judged += tally.judged
+            unanswered += tally.unanswered
+            check_current(connection, run, results)  # judging may have taken hours
+            now = write(judge, run, of_study, _right(connection, run, right), verdicts, results)
+            print(f"{run}: {tally.judged:,} judged now, {tally.known:,} known;", end=" ")
+            if now.trajectories:
+                print(
+                    f"in the lake: {now.answers:,} distinct answers judged, which "
+                    f"{now.trajectories:,} trajectories gave"
+                )
+            else:
+                print(
+                    f"none by this version; the lake keeps "
+                    f"{rows_in_lake(name, run, results):,} judgements of others"
+                )
+    _say_unanswered(unanswered, judged)
     print("Next: `exgrpo catalog`, then `exgrpo sql --name verifier_disagreement`.")
 
 
-def _check_scope(
-    connection: duckdb.DuckDBPyConnection,
-    study: str | None,
-    runs: list[str] | None,
-    found: list[str],
-) -> None:
-    """UserError on a run that the catalog does not hold or has no right answer, and on none."""
+def _scope(
+    connection: duckdb.DuckDBPyConnection, study: str | None, runs: list[str] | None, catalog: Path
+) -> list[tuple[str, str, int]]:
+    """Study, run and right answers of each run that is asked for; UserError where one has none."""
+    try:
+        studies = [
+            name
+            for (name,) in connection.sql("from runs select distinct study order by 1").fetchall()
+        ]
+        found = connection.execute(RUNS, {"study": study, "runs": runs}).fetchall()
+    except duckdb.Error as error:
+        raise UserError(f"{catalog}: {reason(error)}. Build it anew: `exgrpo catalog`.") from error
+    if study is not None and study not in studies:
+        raise UserError(
+            f"--study {study!r}: the catalog has no such study. It has: {', '.join(studies)}."
+        )
     for run in runs or []:
-        if run not in found:
+        if run not in [name for _, name, _ in found]:
             raise UserError(
                 f"--run {run!r}: the catalog has no right answer of it{_of(study)}. "
                 f"`exgrpo sql 'select study, run from runs'` lists the runs."
             )
     if not found:
         raise UserError(f"the catalog has no right answer to judge{_of(study)}.")
+    return found
 
 
 def _of(study: str | None) -> str:
@@ -170,42 +212,17 @@ def _right(
                 yield trajectory, Case(question, gold, response)
 
 
-def _write(
-    judge: Judge, run: str, right: Iterator[tuple[str, Case]], verdicts: Verdicts, results: Path
-) -> int:
-    """Write the log of all verdicts that this version has on the run; how many they are."""
-    folder = judgement_folder(judge.name, run, results)
-    shutil.rmtree(folder, ignore_errors=True)
-    rows = [
-        {
-            "run": run,
-            "trajectory": trajectory,
-            "judge": judge.name,
-            "version": judge.version,
-            "valid": verdict.valid,
-            "reason": verdict.reason,
-        }
-        for trajectory, case in right
-        if (verdict := verdicts.get(key_of(judge, case))) is not None
-    ]
-    if rows:
-        recorder = Recorder(folder / "log")
-        recorder.add("judgements", rows)
-        recorder.flush(0, 0)
-    return len(rows)
+def _sayer(run: str) -> Callable[[str], None]:
+    return lambda line: print(f"{run}: {line}", flush=True)
 
 
-def _sayer(run: str, sample: int) -> Callable[[Tally], None]:
-    def say(tally: Tally) -> None:
-        print(
-            f"{run}: {tally.cases:,} of {sample:,}: {tally.judged:,} judged, "
-            f"{tally.known:,} known, {tally.unanswered.total():,} without an answer",
-            flush=True,
-        )
-
-    return say
-
-
-def _say_unanswered(tally: Tally) -> None:
-    for reason, times in tally.unanswered.most_common(3):
-        print(printable(f"  no answer, {times} times: {reason}"))
+def _say_unanswered(unanswered: Counter[str], judged: int) -> None:
+    """Print why answers got no verdict; UserError when none at all got one."""
+    if not unanswered:
+        return
+    for said, times in unanswered.most_common(3):
+        print(printable(f"  no answer, {times} times: {said}"))
+    left = f"{unanswered.total():,} answers got no verdict"
+    if not judged:
+        raise UserError(f"{left}, and none got one: {unanswered.most_common(1)[0][0]}.")
+    print(f"{left}. The same command asks about them again.")

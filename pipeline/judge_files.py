@@ -14,7 +14,7 @@ from exgrpo.judges.equations import equations
 from exgrpo.judges.judge import Case
 from pipeline.imports.formats import Options, find
 from pipeline.imports.rows import Tally, rows_of
-from pipeline.judge import make_judge
+from pipeline.judge import LlmOptions, make_judge
 from pipeline.terminal import printable
 
 _SHOWN = 300  # characters of a response that is shown
@@ -30,14 +30,17 @@ class Measured:
     flagged: list[tuple[str, str]] = field(default_factory=list)  # reason, response
 
 
-def measure_files(name: str, paths: list[Path], show: int = 0) -> None:
+def measure_files(
+    name: str, paths: list[Path], show: int = 0, options: LlmOptions | None = None
+) -> None:
     """Print a table of what the judge says of each file, and the first `show` flagged answers.
 
-    Raises UserError on a file of no shape with gold answers, and for the judge `llm`.
+    Raises UserError on a file of no shape with gold answers, and for the judge `llm` or its
+    options.
     """
     if name == "llm":
         raise UserError("--judge llm judges runs: `exgrpo import` the file first.")
-    judge = make_judge(name)
+    judge = make_judge(name, options or LlmOptions())
     measured: dict[tuple[str, str], Measured] = {}
     for path in paths:
         for graded, case in _cases(path):

@@ -45,6 +45,10 @@ def judgement_folder(judge: str, run: str, results: Path) -> Path:
     return results / _JUDGEMENTS / judge / run
 
 
+def judgements_entry(judge: str, run: str) -> str:
+    return f"{_JUDGEMENTS}-{judge}-{run}"
+
+
 def judged_run(entry: str) -> str | None:
     """The run that an entry holds judgements of; None when it is another entry."""
     kind, _, rest = entry.partition("-")
@@ -54,7 +58,7 @@ def judged_run(entry: str) -> str | None:
 def add_judgements(judge: str, run: str, study: str, results: Path) -> Entry:
     """Compact what a judge says of one run as the entry `judgements-<judge>-<run>`."""
     folder = judgement_folder(judge, run, results)
-    return _compact(f"{_JUDGEMENTS}-{judge}-{run}", study, [folder], None, results)
+    return _compact(judgements_entry(judge, run), study, [folder], None, results)
 
 
 def renew(results: Path) -> None:

@@ -9,21 +9,26 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from exgrpo.judges.endpoint import Endpoint, Patience
+from exgrpo.judges.judge import Case, Judge
+from exgrpo.judges.llm import Sampling, llm
+
 
 @dataclass
 class Reply:
-    """What the server sends. seconds: how long it waits before."""
+    """What the server sends. seconds: how long it waits before. drip: seconds for each byte."""
 
     status: int = 200
     content: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    drip: float = 0.0
 
 
-def says(text: str | None) -> Reply:
+def says(text: str | None, finish: str = "stop", seconds: float = 0.0) -> Reply:
     """A chat completion with this text."""
-    message = {"role": "assistant", "content": text}
-    return Reply(content=json.dumps({"choices": [{"message": message}]}).encode())
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
+    return Reply(content=json.dumps({"choices": [choice]}).encode(), seconds=seconds)
 
 
 @dataclass
@@ -68,7 +73,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(reply.content)))
             self.end_headers()
-            self.wfile.write(reply.content)
+            if reply.drip:
+                for byte in reply.content:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(reply.drip)
+            else:
+                self.wfile.write(reply.content)
         except OSError:
             pass  # who asked has gone
 
@@ -92,3 +102,18 @@ def script(*replies: Reply) -> Callable[[Asked], Reply]:
     """The replies in order, the last one for ever."""
     left = list(replies)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+CASE = Case("What is 3 + 5?", "8", r"3 + 5 = 8, so \boxed{8}")
+YES = says(r"All steps hold. \boxed{yes}")
+PATIENCE = Patience(timeout=2.0, attempts=4, first_wait=0.01)
+SECRET = "sk-very-secret"
+
+
+def judge_at(
+    server: Server,
+    per_minute: float | None = None,
+    patience: Patience = PATIENCE,
+    say: Callable[[str], None] = lambda _: None,
+) -> Judge:
+    return llm(Endpoint(server.address, per_minute, patience, say), "tiny", Sampling())

@@ -4,33 +4,31 @@ import numpy as np
 import polars as pl
 import pytest
 from claim_frames import (
-    ACCURACY_SCHEMA,
+    CLAIMS,
     Frames,
     accuracy,
-    base_rows,
     dynamics,
     entropies,
+    phases,
     planted,
     runs,
     validation,
+    verdict,
 )
 
 from analysis.claims import (
     COUNTS,
     TESTS,
-    Claim,
+    Finding,
     Ledger,
     Verdict,
     judge,
-    load_ledger,
     show,
     show_effect,
     show_interval,
     show_power,
 )
-from analysis.statistics import auroc
 
-CLAIMS = {claim.id: claim for claim in load_ledger().claims}
 # The snowball detector has a rule and tests of its own: test_claims_snowball.py, test_snowball.py.
 TESTED = [
     claim for claim in CLAIMS.values() if claim.test in TESTS and claim.test != "snowball_detected"
@@ -40,9 +38,10 @@ WORDS = {1: "supported", 0: "inconclusive (underpowered)", -1: "contradicted"}
 ONE_A_TEST = [*{claim.test: claim.id for claim in TESTED if claim.test != "not_testable"}.values()]
 
 
-def verdict(name: str, frames: Frames) -> Verdict:
-    """The claim alone, a family of one."""
-    (found,) = judge(Ledger(alpha=0.05, claims=[CLAIMS[name]]), frames)
+def estimated(name: str, frames: Frames) -> Finding:
+    """The estimate before its verdict, which it may lack where nothing varies."""
+    found = TESTS[CLAIMS[name].test](CLAIMS[name], frames)
+    assert isinstance(found, Finding)
     return found
 
 
@@ -69,23 +68,24 @@ def test_every_claim_without_its_data_is_not_testable_and_says_why() -> None:
     for claim in TESTED:
         if claim.test == "not_testable":
             continue
-        found = [verdict(claim.id, frames) for frames in ({}, emptied(claim), one_seed(claim))]
+        whole = planted(claim, 1)
+        found = [verdict(claim.id, frames) for frames in ({}, emptied(whole), one_seed(whole))]
         assert {each.verdict for each in found} == {"not testable here"}, claim.id
         assert all(each.value is None and each.notes == [] for each in found)
         assert "no study is asked" in found[0].reading
         assert "2 seeds or more" in found[2].reading and "has 1" in found[2].reading, claim.id
 
 
-def emptied(claim: Claim) -> Frames:
-    return {name: frame.clear() for name, frame in planted(claim, 1).items()}
+def emptied(frames: Frames) -> Frames:
+    return {name: frame.clear() for name, frame in frames.items()}
 
 
-def one_seed(claim: Claim) -> Frames:
+def one_seed(frames: Frames) -> Frames:
     return {
         name: frame.filter(pl.col("seed").is_null() | (pl.col("seed") == 0))
         if "seed" in frame.columns
         else frame
-        for name, frame in planted(claim, 1).items()
+        for name, frame in frames.items()
     }
 
 
@@ -107,36 +107,32 @@ def test_a_claim_names_the_arm_or_the_benchmark_that_is_missing() -> None:
     assert verdict("C1", without).verdict == "supported"
 
 
-def test_a_seed_without_a_row_that_counts_is_no_seed() -> None:
-    """Two seeds have rows, one of them none with a known chain: one seed is left."""
-    rows = entropies(0.2, seeds=2)
-    known = pl.when(pl.col("seed") == 0).then("chain_valid")
-    found = verdict("C4", {"entropy_validity_rows": rows.with_columns(chain_valid=known)})
-    assert "this study has 1" in found.reading
-
-
-def test_entropy_that_only_follows_training_time_is_not_support() -> None:
-    """Flawed chains and high entropy both come early; inside a window entropy says nothing."""
-    early = pl.col("window_start") == 1
-    at = pl.int_range(pl.len())
-    rows = entropies().with_columns(
-        chain_valid=at // 14 % 5 > pl.when(early).then(3).otherwise(0),
-        mean_entropy=0.3 + 0.2 * early + (at * 0.6180339887) % 1 / 10,
-    )
-    assert auroc(rows["mean_entropy"], ~rows["chain_valid"]) > 0.65
-    found = verdict("C4", {"entropy_validity_rows": rows})
-    assert found.value == pytest.approx(0.5, abs=0.1)
-    assert found.verdict == "inconclusive (underpowered)"
-
-
-def test_chains_that_cannot_be_paired_are_not_testable() -> None:
-    rows = entropies(0.2)
-    alone = pl.when("chain_valid").then(1).otherwise(2).alias("bucket")
-    for changed, reason in (
-        (rows.with_columns(alone), "share a stratum"),
-        (rows.filter("chain_valid"), "no right answer has a flawed chain"),
+def test_without_any_variance_nothing_is_proved() -> None:
+    """Two arms alike to the last answer, and chains that entropy tells apart without an error."""
+    rows = accuracy({"exgrpo": 0.5})
+    alike = pl.concat([rows, rows.with_columns(arm=pl.lit("on_policy"))])
+    perfect = entropies().with_columns(mean_entropy=pl.col("chain_valid").cast(pl.Float64) * -1)
+    for name, frames in (
+        ("C1", {"arm_accuracy": alike}),
+        ("C4a", {"entropy_validity_rows": perfect}),
     ):
-        assert reason in verdict("C4", {"entropy_validity_rows": changed}).reading
+        found = verdict(name, frames)
+        assert found.verdict == "not testable here" and found.power is None
+        assert "nothing varies between seeds and questions" in found.reading
+
+
+def test_an_interval_may_exclude_the_effect_that_is_claimed() -> None:
+    rows = accuracy({"on_policy": 0.5, "exgrpo": 0.5}, questions=600)
+    smaller = judge_with_effect(0.2, rows)
+    assert smaller.verdict == "inconclusive (underpowered)"
+    assert smaller.reading.endswith("It excludes the effect that the ledger names (+20.0 points).")
+    assert "excludes" not in judge_with_effect(0.001, rows).reading
+
+
+def judge_with_effect(effect: float, rows: pl.DataFrame) -> Verdict:
+    claim = CLAIMS["C1"].model_copy(update={"effect": effect})
+    (found,) = judge(Ledger(alpha=0.05, claims=[claim]), {"arm_accuracy": rows})
+    return found
 
 
 def test_few_and_different_seeds_leave_a_claim_open() -> None:
@@ -184,51 +180,6 @@ def test_counted_statements_and_untestable_claims_are_outside_the_family() -> No
     assert [each.level for each in family[1:]] == [None] * (1 + len(outside))
 
 
-def test_extraction_is_told_apart_from_knowing() -> None:
-    """The first arm answers no better; a quarter of the second one's answers cannot be read."""
-    first = accuracy({"exgrpo": 1.3}).with_columns(correct=pl.lit(3, pl.Int64))
-    second = first.with_columns(arm=pl.lit("on_policy"), extracted=pl.lit(3, pl.Int64))
-    found = verdict("C2", {"arm_accuracy": pl.concat([first, second])})
-    assert found.value == 0
-    assert "Answers that can be read: +25.0 points [+25.0, +25.0]" in found.notes[1]
-    assert "among those that can be read: -25.0 points [-25.0, -25.0]" in found.notes[2]
-
-
-def test_masked_arms_are_also_shown_as_in_the_paper() -> None:
-    arms = CLAIMS["C3a"].arms
-    rows = accuracy({arms[0]: 0.6, arms[1]: 0.5, "masked_medium": 0.4, "masked_easy": 0.5})
-    found = verdict("C3a", {"arm_accuracy": rows})
-    assert found.verdict == "supported" and "masked_medium minus masked_easy): -" in found.notes[-1]
-    matched = rows.filter(pl.col("arm").is_in(arms))
-    note = verdict("C3a", {"arm_accuracy": matched}).notes[-1]
-    assert "not here, the study has no rows of arm `masked_medium`" in note
-
-
-def test_a_weak_base_counts_the_runs_that_collapse() -> None:
-    rows = base_rows(accuracy({"start_at_0": 0.5, "on_policy": 0.4}), right=0.05)
-    collapsed = (pl.col("arm") == "on_policy") & (pl.col("seed") < 2)
-    rows = rows.with_columns(correct=pl.when(collapsed).then(0).otherwise("correct"))
-    found = verdict("C15", {"arm_accuracy": rows.cast(ACCURACY_SCHEMA)})
-    assert found.notes[1:] == [
-        "Base model: 5.0 % right.",
-        "start_at_0: 0 of 3 runs end no better than the base model.",
-        "on_policy: 2 of 3 runs end no better than the base model.",
-    ]
-    strong = base_rows(accuracy({"start_at_0": 0.5, "on_policy": 0.4}), right=0.5)
-    assert (
-        "below 10 % right, this one has 50.0 %" in verdict("C15", {"arm_accuracy": strong}).reading
-    )
-    none = {"arm_accuracy": strong.filter(pl.col("arm") != "base")}
-    assert "the base model was not tested" in verdict("C15", none).reading
-
-
-def test_forgetting_stands_beside_retirement() -> None:
-    notes = verdict("C17a", planted(CLAIMS["C17a"], 1)).notes
-    assert (
-        "of 40 retired questions asked again, 3 were half wrong or worse then (7.5 %)" in notes[1]
-    )
-
-
 def test_equal_cost_is_where_the_lesser_arm_ends() -> None:
     """The first arm costs twice as much a step: half its way is compared with the other's end."""
     frames = validation(0.0, seeds=2)
@@ -242,13 +193,17 @@ def test_equal_cost_is_where_the_lesser_arm_ends() -> None:
     twice = pl.when(pl.col("arm") == "exgrpo").then(2).otherwise(1) * pl.col("sampled_tokens")
     budgets = frames["validation_budgets"].with_columns(sampled_tokens=twice)
     answers = {"validation_accuracy": rows, "validation_budgets": budgets}
-    found = verdict("C20b", answers)
-    assert found.value == pytest.approx(0.0)  # 1 of 4 at step 10, and 1 of 4 at the end
-    assert "Compared at 18,000, 18,000 sampled tokens" in found.notes[1]
-    assert verdict("C20a", answers).value == pytest.approx(0.75)  # as many questions: 4 of 4
+    found = estimated("C20b", answers)
+    assert found.made.value == pytest.approx(0.0)  # 1 of 4 at step 10, and 1 of 4 at the end
+    assert found.notes[1:] == [
+        "Compared at 18,000, 18,000 sampled tokens, one number a seed.",
+        "That is exgrpo at steps 10, 10; on_policy at steps 20, 20.",
+    ]
+    assert "is noisy" in estimated("C20c", answers).notes[-1]
+    assert estimated("C20a", answers).made.value == pytest.approx(0.75)  # as many questions: 4 of 4
     shorter = budgets.filter(~((pl.col("arm") == "on_policy") & (pl.col("step") == 20)))
-    early = verdict("C20b", answers | {"validation_budgets": shorter})
-    assert early.value == pytest.approx(1 / 8 - 1 / 4)  # half way to step 10
+    early = estimated("C20b", answers | {"validation_budgets": shorter})
+    assert early.made.value == pytest.approx(1 / 8 - 1 / 4)  # half way to step 10
     unknown = budgets.with_columns(sampled_tokens=pl.lit(None, pl.Int64))
     reading = verdict("C20b", answers | {"validation_budgets": unknown}).reading
     assert "the log has no `sampled_tokens`" in reading
@@ -263,7 +218,7 @@ def test_the_course_of_training_is_read_at_its_end() -> None:
     assert found.value == pytest.approx(means["exgrpo"] - means["no_shaping"])
     assert found.questions is None and found.sample == "3 seeds"
     alike = verdict("C18a", {"buffer_dynamics": rows})  # 50 + seed buffered, 50 - seed retired
-    assert alike.verdict == "not testable here" and "comes to 50.0 %, so" in alike.reading
+    assert alike.verdict == "not testable here" and "comes to 50.0 % and nothing" in alike.reading
     more = rows.with_columns(buffer_questions=pl.col("buffer_questions") + 2 * pl.col("seed"))
     assert verdict("C18a", {"buffer_dynamics": more}).value == pytest.approx(102 / 200)
     apart = [
@@ -278,14 +233,20 @@ def test_the_course_of_training_is_read_at_its_end() -> None:
 
 def test_time_is_compared_by_its_logarithm() -> None:
     rows = runs(1.5)
-    found = verdict("C19", {"study_runs": rows})
+    found = verdict("C19", {"study_runs": rows, "step_phases": phases(["exgrpo", "on_policy"])})
     by_seed = [
         np.log(part.filter(pl.col("arm") == "exgrpo")["seconds"][0])
         - np.log(part.filter(pl.col("arm") == "on_policy")["seconds"][0])
         for _, part in rows.group_by("seed", maintain_order=True)
     ]
     assert found.value == pytest.approx(np.mean(by_seed))
-    assert found.notes[0] == f"That is {100 * (np.exp(np.mean(by_seed)) - 1):+.1f} % a step."
+    percent = f"{100 * (np.exp(np.mean(by_seed)) - 1):+.1f} %"
+    assert show_interval(found, "log ratio").startswith(percent)
+    spent = "a step: rollouts 2.000 s, choosing 0.100 s, update 0.500 s"
+    assert found.notes[1:3] == [
+        f"exgrpo, {spent}; its buffer takes 2.000 MB at the end.",
+        f"on_policy, {spent}.",
+    ]
 
 
 def test_numbers_are_shown_in_their_unit() -> None:
@@ -294,7 +255,8 @@ def test_numbers_are_shown_in_their_unit() -> None:
     assert show_effect(0.052, "points per 100 steps") == "5.2 points per 100 steps"
     assert show(0.61234, "AUROC") == "0.612"
     assert show(0.61234, "share") == "61.2 %"
-    assert show(-0.174, "log ratio") == "-0.174 log ratio"
+    assert show(np.log(1.19), "log ratio") == "+19.0 %" and show(-np.inf, "log ratio") == "-100.0 %"
+    assert show(1e6, "log ratio") == "> +99900.0 %"
     found = Verdict("C8", "supported", "", 0.02, 0.01, 0.03)
     assert show_interval(found, "points per 100 steps") == "+2.0 points per 100 steps [+1.0, +3.0]"
     assert show_interval(Verdict("C1", "not testable here", ""), "points") == ""

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from analysis.claims import load_ledger, show_paper
 from analysis.errors import UserError
+from analysis.paper import QUESTIONS, ask, paper_queries
 from exgrpo.errors import UserError as StageError
-from pipeline.claims import show_claims
+from pipeline.claims import show_claims, show_paper_tables
 from pipeline.cli import app
 
 CLAIMS = load_ledger().claims
@@ -59,8 +60,27 @@ def test_the_ledger_as_a_study_judged_it(analysed: DemoResults) -> None:
 def test_a_claim_stands_for_its_parts(tmp_path: Path) -> None:
     parts = [line.split()[0] for line in printed(tmp_path, "--claim", "C9").splitlines() if line]
     assert [word for word in parts if word.startswith("C")] == ["C9a", "C9b", "C9c", "C9d"]
+    parts = json.loads(printed(tmp_path, "--claim", "C10", "--json"))
+    assert [claim["id"] for claim in parts] == [f"C10{part}" for part in "abcdefg"]
     one = json.loads(printed(tmp_path, "--claim", "C9b", "--json"))
     assert [claim["id"] for claim in one] == ["C9b"]
+
+
+def test_what_the_papers_tables_say_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    show_paper_tables()
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.split()]
+    assert {*QUESTIONS} <= {*listed}
+    for name in ("masked_batches", "benchmark_gains", "recomputed_averages"):
+        show_paper_tables(name)
+        text, frame = capsys.readouterr().out, ask(name)
+        assert text.startswith(paper_queries()[name].purpose)
+        for column in frame.columns:
+            assert f"\n{column}: " in text
+        first = frame.row(0)
+        assert all(f"{value:.4g}" in text for value in first if isinstance(value, float))
+        assert len(text.splitlines()) > frame.height + len(frame.columns)
+    with pytest.raises(UserError, match=r"unknown question 'masked' about the paper\. Known: rec"):
+        show_paper_tables("masked")
 
 
 def test_wrong_names_are_explained(tmp_path: Path) -> None:

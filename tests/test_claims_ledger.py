@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from analysis.claims import COUNTS, LEDGER, TESTS, load_ledger, show_paper
-from analysis.claims.ledger import STATEMENTS, Test
+from analysis.claims.ledger import DEFAULTS, STATEMENTS, Test
 from analysis.errors import UserError
 from analysis.paper import QUESTIONS
 from analysis.queries import named_queries
@@ -79,11 +79,11 @@ def test_arms_and_claims_name_each_other() -> None:
 
 
 def test_figures_of_the_paper_are_computed_not_typed() -> None:
-    raw = yaml.safe_load(LEDGER.read_text()), yaml.safe_load(STATEMENTS.read_text())
+    raw = [yaml.safe_load(path.read_text()) for path in (DEFAULTS, LEDGER, STATEMENTS)]
     texts = [
         entry["paper"]
         for file in raw
-        for claim in (*file["defaults"].values(), *file["claims"])
+        for claim in (*file.get("defaults", {}).values(), *file.get("claims", []))
         for entry in (claim, *claim.get("parts", []))
         if "paper" in entry
     ]
@@ -119,8 +119,9 @@ def test_effects_are_the_gaps_of_the_paper() -> None:
         assert show_paper(found[name]) == f"{gap:+.1f} points"
     assert found["C1"].paper.startswith("48.3 against 45.3 points, +3.0; error of the gap")
     assert show_paper(found["C19"]) == "+19.0 %" and show_paper(found["C6a"]) == "-"
-    assert show_paper(found["C4"]) == "+0.020 nat/token"
-    assert show_paper(found["C7b"]) == "-10.2 (valid chains)"
+    assert show_paper(found["C4a"]) == "+0.020 nat/token"
+    assert show_paper(found["C7a"]) == "+0.070 nat/token"
+    assert show_paper(found["C7b"]) == "+10.2 points"
     assert "without Llama-3.1-8B, which gains 29.6, it is 3.2" in found["S4"].paper
 
 
@@ -130,7 +131,7 @@ def test_effects_are_the_gaps_of_the_paper() -> None:
         (("alpha: 0.05", "alpha: 5"), ["`alpha`", "5"]),
         (("alpha: 0.05\n", "\n"), ["`alpha`", "missing"]),
         (("test: late_entropy_difference\n", "test: late\n"), ["'C12'", "`test`", "'late'"]),
-        (("    threshold: 0.5\n    unit: AUROC\n", "    treshold: 0.5\n"), ["treshold"]),
+        (("        threshold: 0.5\n", "        treshold: 0.5\n"), ["'C18a'", "treshold"]),
         (("id: C2\n", "id: C1\n"), ["'C1' is listed twice"]),
         (("alpha: 0.05", "alpha: [0.05"), ["no valid YAML"]),
         (("second: highest entropy", "second: highest"), ["'C9a'", "0 rows", "'highest'"]),
@@ -149,3 +150,11 @@ def test_a_wrong_ledger_is_explained(
         load_ledger(broken)
     for part in [str(broken), *expected]:
         assert part in str(error.value)
+
+
+def test_a_default_of_no_test_is_explained(tmp_path: Path) -> None:
+    broken = tmp_path / "claim_defaults.yaml"
+    broken.write_text(DEFAULTS.read_text().replace("  weight_formula: *log", "  weights: *log"))
+    with pytest.raises(UserError) as error:
+        load_ledger(defaults=broken)
+    assert str(broken) in str(error.value) and "weights" in str(error.value)

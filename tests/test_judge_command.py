@@ -1,10 +1,13 @@
 """`exgrpo judge` end to end: import, judge, catalog, SQL; and what it says of files."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -12,13 +15,15 @@ from analysis.catalog import open_catalog
 from analysis.queries import answer, ask, named_queries
 from exgrpo.errors import UserError
 from exgrpo.judges import deterministic
+from exgrpo.judges.asking import Tally
 from pipeline import judge as command
 from pipeline.catalog import build_catalog
 from pipeline.imports.command import import_file
-from pipeline.judge import LlmOptions, judge_runs, make_judge
+from pipeline.judge import LlmOptions, judge_runs
 from pipeline.judge_files import measure_files
+from pipeline.judge_lake import only_judge
 from pipeline.lake import judged_run
-from tests.judge_server import Asked, Reply, says, serving
+from tests.judge_server import Asked, Reply, says, script, serving
 
 RESPONSES = {
     "sound": r"3 + 5 = 8, so \boxed{8}",
@@ -97,7 +102,7 @@ def test_nothing_is_judged_twice(
     before = sql(results, "from judgements order by all")
     capsys.readouterr()
     judge_runs("deterministic", results)
-    assert "0 judged now, 4 known; 4 in the lake" in capsys.readouterr().out
+    assert "0 judged now, 4 known; in the lake: 4 distinct" in capsys.readouterr().out
     assert sql(results, "from judgements order by all").equals(before)
     monkeypatch.setattr(deterministic, "VERSION", "other")
     judge_runs("deterministic", results)
@@ -113,7 +118,7 @@ def test_a_limit_takes_the_same_sample_and_takes_nothing_back(
     first = set(judged(results, "code"))
     assert len(first) == 2
     judge_runs("code", results, limit=3)
-    assert "1 judged now, 2 known; 3 in the lake" in capsys.readouterr().out
+    assert "1 judged now, 2 known; in the lake: 3 distinct" in capsys.readouterr().out
     assert first < set(judged(results, "code"))
     judge_runs("code", results, limit=1)
     assert len(judged(results, "code")) == 3
@@ -130,7 +135,7 @@ def test_other_trajectories_under_the_old_name_lose_their_judgements(
     assert "is dropped" in capsys.readouterr().out
     assert not judged(results, "deterministic")
     judge_runs("deterministic", results)  # what it says of this text is known
-    assert "0 judged now, 1 known; 1 in the lake" in capsys.readouterr().out
+    assert "0 judged now, 1 known; in the lake: 1 distinct" in capsys.readouterr().out
     assert judged(results, "deterministic") == {RESPONSES["slip"]: (False, "wrong: 3 + 5 = 9")}
 
 
@@ -201,24 +206,137 @@ def test_an_answer_that_is_refused_is_no_judgement(
     assert len(judged(results, "llm")) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("oracle", LlmOptions(), "known are deterministic, code, llm"),
-        ("llm", LlmOptions(), "--endpoint"),
-        ("llm", LlmOptions("http://127.0.0.1:1/v1"), "--model"),
-        ("code", LlmOptions(requests_per_minute=3), "--requests-per-minute"),
-    ],
-)
-def test_options_that_do_not_fit(name: str, options: LlmOptions, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        make_judge(name, options)
+def test_a_catalog_older_than_the_lake_is_refused(results: Path, tmp_path: Path) -> None:
+    """Ids are places in the file, so the old answers' verdicts would fit the new ones."""
+    catalog, kept = results / "workbench.duckdb", tmp_path / "kept.duckdb"
+    shutil.copyfile(catalog, kept)
+    import_file(write(tmp_path / "some.jsonl", list(RESPONSES.values())[::-1]), None, results)
+    shutil.copyfile(kept, catalog)
+    with pytest.raises(UserError, match=r"import-some.*run `exgrpo catalog` first"):
+        judge_runs("deterministic", results)
+    build_catalog(results)
+    judge_runs("deterministic", results)
+    assert judged(results, "deterministic")[RESPONSES["slip"]][0] is False
+
+
+def test_a_run_that_changes_while_it_is_judged_gets_no_judgements(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, other = command.judge_all, tmp_path / "other"
+    import_file(write(tmp_path / "some.jsonl", [RESPONSES["slip"]]), None, other)
+
+    def slow(*given: Any) -> Any:
+        tally = real(*given)
+        shutil.copytree(other / "lake", results / "lake", dirs_exist_ok=True)
+        return tally
+
+    monkeypatch.setattr(command, "judge_all", slow)
+    with pytest.raises(UserError, match="run `exgrpo catalog` first"):
+        judge_runs("deterministic", results)
+    assert not (results / "lake" / "entries" / "judgements-deterministic-import-some.json").exists()
+
+
+def test_a_catalog_of_another_lake_is_refused(results: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    build_catalog(own, elsewhere=str(results / "lake"))
+    with pytest.raises(UserError, match="import-some") as error:
+        judge_runs("deterministic", own)
+    assert str(own / "lake") in str(error.value)
+    assert f"built from {results / 'lake'}." in str(error.value)
+    assert not (own / "lake").exists()
+
+
+def test_a_new_version_without_a_verdict_takes_nothing_back(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge_runs("deterministic", results)
+    before = sql(results, "from judgements order by all")
+    log = results / "judgements" / "deterministic" / "import-some" / "log" / "manifest.jsonl"
+    monkeypatch.setattr(deterministic, "VERSION", "other")
+    monkeypatch.setattr(command, "judge_all", lambda *_: Tally())
+    capsys.readouterr()
+    judge_runs("deterministic", results)
+    said = "0 judged now, 0 known; none by this version; the lake keeps 4 judgements of others"
+    assert said in capsys.readouterr().out
+    assert log.is_file()
+    assert sql(results, "from judgements order by all").equals(before)
+
+
+def test_equal_answers_are_counted_once_and_all_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A limit counts trajectories; those with the same answer come along."""
+    results = tmp_path / "results"
+    same = [RESPONSES["sound"]] * 5
+    import_file(write(tmp_path / "some.jsonl", same), None, results)
+    judge_runs("code", results, limit=2)
+    said = (
+        "1 judged now, 1 known; in the lake: 1 distinct answers judged, which 5 trajectories gave"
+    )
+    assert said in capsys.readouterr().out
+
+
+def test_two_at_once_do_not_mix(results: Path) -> None:
+    with only_judge("code", results):
+        with pytest.raises(UserError, match=r"judgements/code: another .* is at work"):
+            judge_runs("code", results)
+        judge_runs("deterministic", results)  # another judge has its own logs
+    judge_runs("code", results)
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(results: Path) -> None:
+    (results / "judgements").mkdir()
+    (results / "judgements" / "code").write_text("mine")
+    with pytest.raises(UserError, match="judgements/code: no folder to write judgements in"):
+        judge_runs("code", results)
+    assert (results / "judgements" / "code").read_text() == "mine"
+
+
+def test_results_that_cannot_be_written_are_told(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UserError, match=r"judgements/code.*Read-only file system.*Allow writing"):
+        judge_runs("code", results)
+
+
+def test_a_catalog_of_another_version_is_told(results: Path) -> None:
+    catalog = results / "workbench.duckdb"
+    catalog.unlink()
+    with duckdb.connect(catalog) as other:
+        other.execute("CREATE TABLE runs (run TEXT)")
+    with pytest.raises(UserError, match=r"workbench\.duckdb.*Build it anew: `exgrpo catalog`"):
+        judge_runs("code", results)
+
+
+def test_it_fails_when_no_answer_got_a_verdict(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(lambda _: Reply(400, b"too long")) as server:
+        options = LlmOptions(server.address, "tiny")
+        with pytest.raises(UserError, match=r"4 answers got no verdict, and none.*too long"):
+            judge_runs("llm", results, options=options)
+    assert "none by this version" in capsys.readouterr().out
+
+
+def test_the_first_request_made_again_is_printed(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(script(Reply(429, b"slow \x1b[31mdown"), says(r"\boxed{yes}"))) as server:
+        judge_runs("llm", results, options=LlmOptions(server.address, "tiny"))
+    said = capsys.readouterr().out
+    assert "asking again" in said
+    assert "HTTP 429" in said
+    assert "\x1b" not in said
 
 
 def test_runs_that_are_not_there(results: Path) -> None:
     with pytest.raises(UserError, match="'import-other'"):
         judge_runs("code", results, runs=["import-other"])
-    with pytest.raises(UserError, match="'tiny'"):
+    with pytest.raises(UserError, match=r"--study 'tiny': .* It has: imports"):
         judge_runs("code", results, study="tiny")
 
 

@@ -1,9 +1,12 @@
 """The judge `llm` against a real HTTP server that is busy, slow, broken, or answers."""
 
+import signal
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,22 +14,11 @@ import pytest
 from exgrpo.errors import UserError
 from exgrpo.judges import asking
 from exgrpo.judges.asking import judge_all
-from exgrpo.judges.endpoint import KEY, Endpoint, Patience
-from exgrpo.judges.judge import Case, Judge, Judgement, UnansweredError
+from exgrpo.judges.endpoint import KEY, Endpoint
+from exgrpo.judges.judge import Case, Judge, Judgement
 from exgrpo.judges.llm import Sampling, llm, prompt, verdict
 from exgrpo.judges.verdicts import Verdicts, key_of
-from tests.judge_server import Asked, Reply, Server, says, script, serving
-
-CASE = Case("What is 3 + 5?", "8", r"3 + 5 = 8, so \boxed{8}")
-YES = says(r"All steps hold. \boxed{yes}")
-PATIENCE = Patience(timeout=2.0, attempts=4, first_wait=0.01)
-SECRET = "sk-very-secret"
-
-
-def judge_at(
-    server: Server, per_minute: float | None = None, patience: Patience = PATIENCE
-) -> Judge:
-    return llm(Endpoint(server.address, per_minute, patience), "tiny", Sampling())
+from tests.judge_server import CASE, SECRET, YES, Asked, Reply, judge_at, says, script, serving
 
 
 def cases(count: int) -> list[Case]:
@@ -37,116 +29,6 @@ def cases(count: int) -> list[Case]:
 def verdicts(tmp_path: Path) -> Iterator[Verdicts]:
     with Verdicts(tmp_path / "deep" / "verdicts.sqlite") as opened:
         yield opened
-
-
-# --- One request ----------------------------------------------------------------------------------
-
-
-def test_the_request_is_a_chat_completion(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY, SECRET)
-    with serving(script(YES)) as server:
-        found = judge_at(server).judge(CASE)
-    assert found == Judgement(True, r"All steps hold. \boxed{yes}")
-    (asked,) = server.asked
-    assert asked.path == "/v1/chat/completions"
-    assert asked.headers["Authorization"] == f"Bearer {SECRET}"
-    assert asked.body["model"] == "tiny"
-    assert asked.body["temperature"] == 0.0
-    assert CASE.response in asked.body["messages"][0]["content"]
-
-
-def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY, raising=False)
-    with serving(script(YES)) as server:
-        judge_at(server).judge(CASE)
-    assert "Authorization" not in server.asked[0].headers
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        Reply(429),
-        Reply(500, b"oops"),
-        Reply(503),
-        Reply(200, b"no json"),
-        Reply(200, b'{"choices": []}'),
-        Reply(200, b'{"choices": [{"message": {"content": 3}}]}'),
-        Reply(200, seconds=1.0),  # over the time limit
-    ],
-)
-def test_what_may_heal_is_tried_again(bad: Reply) -> None:
-    patience = Patience(timeout=0.3, attempts=4, first_wait=0.01)
-    with serving(script(bad, bad, YES)) as server:
-        assert judge_at(server, patience=patience).judge(CASE).valid is True
-        assert len(server.asked) == 3
-
-
-def test_a_server_that_asks_for_time_gets_it() -> None:
-    with serving(script(Reply(429, headers={"Retry-After": "1"}), YES)) as server:
-        judge_at(server).judge(CASE)
-    first, second = (asked.at for asked in server.asked)
-    assert 1.0 <= second - first < 2.5
-
-
-def test_waits_grow() -> None:
-    patience = Patience(timeout=2.0, attempts=4, first_wait=0.05)
-    with serving(script(Reply(500))) as server, pytest.raises(UnansweredError, match="HTTP 500"):
-        judge_at(server, patience=patience).judge(CASE)
-    times = [asked.at for asked in server.asked]
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert len(gaps) == 3
-    assert all(gap >= 0.05 * 2**index for index, gap in enumerate(gaps))
-
-
-def test_a_server_that_is_not_there_gives_no_answer() -> None:
-    with serving(script(YES)) as server:
-        judge = judge_at(server)
-    with pytest.raises(UnansweredError, match="refused"):
-        judge.judge(CASE)
-
-
-@pytest.mark.parametrize(
-    ("status", "said"), [(401, KEY), (403, KEY), (404, "--model"), (307, "final address")]
-)
-def test_what_never_heals_stops_at_once(
-    status: int, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY, SECRET)
-    content = f"bad key {SECRET}".encode()
-    reply = Reply(status, content, {"Location": "http://127.0.0.1:9/elsewhere"})
-    with serving(script(reply)) as server, pytest.raises(UserError, match=said) as error:
-        judge_at(server).judge(CASE)
-    assert len(server.asked) == 1
-    assert SECRET not in str(error.value)
-
-
-def test_a_refused_case_is_not_asked_again() -> None:
-    with serving(script(Reply(400, b"too long"))) as server:
-        with pytest.raises(UnansweredError, match="too long"):
-            judge_at(server).judge(CASE)
-        assert len(server.asked) == 1
-
-
-@pytest.mark.parametrize("key", ["two\nlines", "naïve"])
-def test_a_key_that_no_header_holds_is_told_without_it(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY, key)
-    with serving(script(YES)) as server, pytest.raises(UserError, match=KEY) as error:
-        judge_at(server).judge(CASE)
-    assert key not in str(error.value)
-
-
-@pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://a/b", "http://"])
-def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(UserError, match="--endpoint"):
-        Endpoint(address)
-
-
-def test_no_secret_in_the_address() -> None:
-    with pytest.raises(UserError, match=KEY) as error:
-        Endpoint("http://me:hidden@127.0.0.1/v1")
-    assert "hidden" not in str(error.value)
 
 
 # --- Prompt and verdict ---------------------------------------------------------------------------
@@ -163,10 +45,22 @@ def test_no_secret_in_the_address() -> None:
         ("yes", None),
         (r"cut off in \boxed{ye", None),
         ("", None),
+        (r"<think>\boxed{no}</think> I refuse", None),
+        (r"<think>\boxed{no}</think> \boxed{yes}", True),
+        (r"\boxed{yes} <think>or \boxed{no}?</think>", True),
+        (r"\boxed{no} as the prompt opened it</think> \boxed{yes}", True),
+        (r"<think>so far \boxed{no}", None),
     ],
 )
 def test_the_last_box_is_the_verdict(reply: str, valid: bool | None) -> None:
     assert verdict(reply).valid is valid
+
+
+def test_a_reply_that_was_cut_off_has_no_verdict() -> None:
+    with serving(script(says(r"\boxed{yes}, or is it", "length"))) as server:
+        found = judge_at(server).judge(CASE)
+    assert found.valid is None
+    assert "--max-tokens" in found.reason
 
 
 def test_an_empty_reply_is_undecided() -> None:
@@ -210,6 +104,14 @@ def test_equal_cases_are_asked_once_and_never_again(verdicts: Verdicts) -> None:
         again = judge_all(judge, [CASE, *cases(5)], verdicts, workers=3)
         assert (again.judged, again.known) == (0, 6)
         assert len(server.asked) == 6
+
+
+def test_half_a_letter_in_a_reply_is_replaced(verdicts: Verdicts) -> None:
+    content = rb'{"choices":[{"message":{"content":"bad \ud800 \\boxed{yes}"}}]}'
+    with serving(script(Reply(200, content))) as server:
+        judge = judge_at(server)
+        judge_all(judge, [CASE], verdicts)
+    assert verdicts.get(key_of(judge, CASE)) == Judgement(True, r"bad ? \boxed{yes}")
 
 
 def test_requests_are_spaced(verdicts: Verdicts) -> None:
@@ -268,6 +170,35 @@ def test_what_was_answered_before_an_interrupt_is_kept(verdicts: Verdicts) -> No
     assert judge_all(quick, cases(6), verdicts).known == 4
 
 
+def test_a_second_interrupt_drops_what_is_on_its_way(tmp_path: Path) -> None:
+    """A real process and real signals: its end waits for no request."""
+    program = f"""
+import sys
+from pathlib import Path
+from exgrpo.judges.asking import judge_all
+from exgrpo.judges.verdicts import Verdicts
+from tests.test_judges_llm import Endpoint, Sampling, cases, llm
+judge = llm(Endpoint(sys.argv[1]), "tiny", Sampling())
+with Verdicts(Path({str(tmp_path / "v.sqlite")!r})) as verdicts:
+    judge_all(judge, cases(9), verdicts, workers=3, say=lambda line: print(line, flush=True))
+"""
+    with serving(script(says(r"\boxed{yes}", seconds=30))) as server:
+        command = [sys.executable, "-c", program, server.address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            while len(server.asked) < 3:
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            assert (
+                process.stdout.readline() == "waiting for 3 requests, Ctrl-C again to drop them\n"
+            )
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) != 0
+    assert time.monotonic() - began < 10
+
+
 def test_an_interrupt_does_not_wait_for_attempts_to_come(verdicts: Verdicts) -> None:
     def source() -> Iterator[Case]:
         yield CASE
@@ -307,4 +238,13 @@ def test_a_key_of_the_store_changes_with_all_that_is_shown() -> None:
 def test_a_damaged_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "v.sqlite").write_bytes(b"no database" * 1000)
     with pytest.raises(UserError, match=r"v\.sqlite.*remove it"), Verdicts(tmp_path / "v.sqlite"):
+        pass
+
+
+def test_a_store_of_another_version_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "v.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE verdicts (key TEXT, verdict INTEGER)")
+    other.close()
+    with pytest.raises(UserError, match=r"columns key, verdict\. Move it away"), Verdicts(path):
         pass

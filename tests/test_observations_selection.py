@@ -63,12 +63,12 @@ def test_a_metric_that_chooses_otherwise_and_what_comes_of_it() -> None:
     assert number(released, "valid chains") == -75
     low, high = interval(released, "valid chains")
     assert low < -75 < high
-    assert number(text, "minus exgrpo: test_id") == 50
-    assert "Not here: the accuracy of released_entropy, lowest_nll" in text
+    assert number(text, "exgrpo minus shortest (replays the shortest): test_id") == -50
+    assert "Not here: the accuracy of exgrpo against released_entropy, lowest_nll" in text
     plot = SELECTION_AUDIT.draw(FACTS, frames)
     released_at = list(plot.layout.yaxis.ticktext).index("the released code's metric")
     assert trace(plot, "what would have been replayed").x[released_at] == 25
-    assert list(trace(plot, "test_id", "x5").x) == [50]
+    assert list(trace(plot, "test_id", "x5").x) == [-50]
 
 
 def test_candidates_whose_chains_nobody_checked_and_arms_alone() -> None:
@@ -77,7 +77,7 @@ def test_candidates_whose_chains_nobody_checked_and_arms_alone() -> None:
         frames = frames_of(SELECTION_AUDIT, catalog)
     text = say(SELECTION_AUDIT, frames)
     assert "Not here: whether the chains of the candidates are valid." in text
-    assert "Not here: the accuracy of released_entropy, shortest" in text
+    assert "Not here: the accuracy of exgrpo against released_entropy, shortest" in text
     assert SELECTION_AUDIT.draw(FACTS, frames).data
     del tables["candidates"]
     with made_catalog(**tables) as catalog:

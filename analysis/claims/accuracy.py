@@ -1,11 +1,12 @@
 """Tests of claims that compare the accuracy of two arms, paired by seed and question."""
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
 import polars as pl
 
 from analysis.arms import BASE
+from analysis.budgets import EqualBudget, NotComparableError, at_equal_budget, with_budgets
 from analysis.claims.finding import (
     Finding,
     Frames,
@@ -14,9 +15,11 @@ from analysis.claims.finding import (
     frame_of,
     shared_seeds,
     two_arms,
+    varies,
 )
 from analysis.claims.ledger import Claim
-from analysis.claims.show import with_interval
+from analysis.claims.show import show, with_interval
+from analysis.claims.training import NOISY, late_entropy
 from analysis.comparison import AccuracyTable, accuracy_table, paired
 from analysis.statistics import Bootstrap, bootstrap_mean
 
@@ -50,8 +53,42 @@ def masked_difference(claim: Claim, frames: Frames) -> Finding:
         unmatched = _interval(_difference(plain, rows).made)
     except NotTestableError as reason:
         unmatched = f"not here, {reason}"
-    note = f"As in the paper, with as many groups as there are ({names}): {unmatched}."
-    return Finding(finding.made, [*finding.notes, note], pairs=finding.pairs)
+    notes = [
+        f"As in the paper, with as many groups as there are ({names}): {unmatched}.",
+        _updated_groups(claim, frame_of("run_updates", frames)),
+    ]
+    return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
+
+
+def _updated_groups(claim: Claim, rows: pl.DataFrame) -> str:
+    """Whether the arms did learn from as many groups, which too few of a kind can prevent."""
+    means = dict(rows.group_by("arm").agg(pl.col("updated_groups").mean()).iter_rows())
+    shown = ", ".join(f"{arm} {means[arm]:.1f}" for arm in claim.arms if means.get(arm) is not None)
+    return f"Groups a step that were learned from: {shown or 'not logged'}."
+
+
+def continued_difference(claim: Claim, frames: Frames) -> Finding:
+    """The same; a note has each arm against the model that it continues, where that was tested."""
+    finding = _difference(claim, _benchmark_rows(claim, frames))
+    rows = frame_of("validation_accuracy", frames).with_columns(benchmark=pl.lit("validation"))
+    notes = [
+        f"{arm} minus the model it continues, on validation: {_gained(rows, arm)}."
+        for arm in claim.arms
+    ]
+    return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
+
+
+def _gained(rows: pl.DataFrame, arm: str) -> str:
+    """Validation accuracy at an arm's last step minus that at step 0, with its interval."""
+    rows = rows.filter(pl.col("arm") == arm)
+    last = rows.filter(pl.col("step") == pl.col("step").max().over("seed"))
+    start, end = (
+        accuracy_table(part, arm, "validation") for part in (rows.filter(pl.col("step") == 0), last)
+    )
+    try:
+        return _interval(_mean(paired(end, start).values))
+    except NotTestableError:
+        return "its start was not logged"
 
 
 def weak_base_difference(claim: Claim, frames: Frames) -> Finding:
@@ -73,67 +110,83 @@ def weak_base_difference(claim: Claim, frames: Frames) -> Finding:
         ends = [by_run[arm, seed] for seed in shared_seeds(claim, rows)]
         collapsed = sum(end <= share for end in ends)
         notes.append(f"{arm}: {collapsed} of {len(ends)} runs end no better than the base model.")
+    notes.append(_course(claim, frames))
     return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
+
+
+def _course(claim: Claim, frames: Frames) -> str:
+    """Late entropy and the length of responses of both arms, where a collapse would show."""
+    entropies = frame_of("buffer_dynamics", frames)
+    lengths = frame_of("length_truncation", frames)
+    shown = []
+    for arm in claim.arms:
+        runs = entropies.filter(pl.col("arm") == arm).partition_by("seed")
+        late = [value for run in runs if (value := late_entropy(run)) is not None]
+        tokens = lengths.filter(pl.col("arm") == arm)
+        if late and tokens.height:
+            length = np.average(tokens["length"], weights=tokens["trajectories"])
+            shown.append(f"{arm} {np.mean(late):.3f} nat/token and {length:.1f} tokens")
+        else:
+            shown.append(f"{arm} not logged")
+    return f"Entropy late in training, and response length over all of it: {'; '.join(shown)}."
 
 
 def retirement_difference(claim: Claim, frames: Frames) -> Finding:
-    """The same; a note counts how many retired questions were lost again, in both arms."""
+    """The same; a note has how often a later visit finds a retired question lost, in both arms."""
     finding = _difference(claim, _benchmark_rows(claim, frames))
-    flips = frame_of(claim.beside[0], frames)
-    notes = []
-    for arm in claim.arms:
-        rows = flips.filter(pl.col("arm") == arm)
-        seen, lost = int(rows["retired_revisited"].sum()), int(rows["retired_lost"].sum())
-        share = f"{100 * lost / seen:.1f} %" if seen else "-"
-        notes.append(
-            f"{arm}: of {seen} retired questions asked again, {lost} were half wrong or worse "
-            f"then ({share})."
-        )
+    later = frame_of("retired_later", frames)
+    notes = [_lost(arm, later.filter(pl.col("arm") == arm)) for arm in claim.arms]
     return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
+
+
+def _lost(arm: str, later: pl.DataFrame) -> str:
+    """The rate of a later visit, for how many there are differs between arms."""
+    retired, others = (later.filter(pl.col("retired") == kind) for kind in (True, False))
+    if retired.is_empty():
+        return f"{arm}: no retired question was asked again."
+    lost, like = (_percent(part, "lost", "weight") for part in (retired, others))
+    return (
+        f"{arm}: of {retired['visits'].sum()} later visits of retired questions {lost:.1f} % were "
+        f"half wrong or worse; of other questions' visits at the same time {like:.1f} %."
+    )
+
+
+def _percent(rows: pl.DataFrame, part: str, whole: str) -> float:
+    return 100 * float(rows[part].sum()) / float(rows[whole].sum())
 
 
 def accuracy_at_equal_cost(claim: Claim, frames: Frames) -> Finding:
     """Validation accuracy of two arms where both have cost as much: `given.cost`, a column.
 
-    In each seed that is the lesser of the two arms' costs at their ends. In between two measured
-    steps, a question's accuracy is interpolated linearly in the cost.
+    Where each seed is compared, and how, is told in `analysis.budgets`.
     """
-    arms, cost = two_arms(claim), str(claim.given["cost"])
-    rows, costs = answer_of(claim, frames), frame_of(claim.beside[0], frames)
-    seeds = [seed for seed in shared_seeds(claim, rows) if seed in shared_seeds(claim, costs)]
-    ends, tables = [], []
-    for seed in seeds:
-        paths = {arm: _of(costs, arm, seed).drop_nulls(cost).sort("step") for arm in arms}
-        if any(path.is_empty() for path in paths.values()):
-            raise NotTestableError(f"the log has no `{cost}`")
-        end = min(path[cost][-1] for path in paths.values())
-        ends.append(end)
-        tables.append([_at_cost(_of(rows, arm, seed), paths[arm], cost, end) for arm in arms])
-    questions = sorted(set.intersection(*(set(part) for table in tables for part in table)))
-    if not questions:
-        raise NotTestableError("no question was validated in every run")
-    pairs = np.array([[first[q] - second[q] for q in questions] for first, second in tables])
-    shown = ", ".join(f"{end:,.0f}" for end in ends)
+    rows = with_budgets(answer_of(claim, frames), frame_of(claim.beside[0], frames))
+    shared_seeds(claim, rows)
+    cost = str(claim.given["cost"])
+    try:
+        found = at_equal_budget(rows, *two_arms(claim), cost)
+    except NotComparableError as reason:
+        raise NotTestableError(str(reason)) from reason
+    shown = ", ".join(f"{end:,.0f}" for end in found.spent)
     note = f"Compared at {shown} {cost.replace('_', ' ')}, one number a seed."
-    return Finding(_mean(pairs), [_by_seed(pairs), note], pairs=pairs)
+    steps = "; ".join(
+        f"{arm} at steps {', '.join(f'{step:.0f}' for step in _steps(rows, arm, found, cost))}"
+        for arm in claim.arms
+    )
+    notes = [note, f"That is {steps}.", *([NOISY] if cost == "seconds" else [])]
+    pairs = found.differences.values
+    made = _mean(pairs)
+    return Finding(made, [_by_seed(made), *notes], pairs=pairs)
 
 
-def _at_cost(
-    validation: pl.DataFrame, path: pl.DataFrame, cost: str, at: float
-) -> dict[str, float]:
-    """A run's accuracy by question where it has cost so much."""
-    place = dict(path.select("step", cost).iter_rows())
-    rows = validation.filter(pl.col("step").is_in(list(place)) & (pl.col("samples") > 0))
-    return {
-        str(question): float(
-            np.interp(
-                at,
-                [place[step] for step in part["step"]],
-                (part["correct"] / part["samples"]).to_list(),
-            )
-        )
-        for (question,), part in rows.sort("step").group_by("question", maintain_order=True)
-    }
+def _steps(rows: pl.DataFrame, arm: str, found: EqualBudget, cost: str) -> list[float]:
+    """The steps at which an arm had spent what each seed is compared at."""
+    path = rows.filter(pl.col("arm") == arm).unique(["seed", "step"]).sort("step")
+    by_seed = [path.filter(pl.col("seed") == seed) for seed in found.differences.seeds]
+    return [
+        float(np.interp(end, part[cost], part["step"]))
+        for end, part in zip(found.spent, by_seed, strict=True)
+    ]
 
 
 def _benchmark_rows(claim: Claim, frames: Frames) -> pl.DataFrame:
@@ -149,7 +202,8 @@ def _difference(claim: Claim, rows: pl.DataFrame) -> Finding:
     two_arms(claim)
     shared_seeds(claim, rows)
     pairs = _pairs(rows, claim).values
-    return Finding(_mean(pairs), [_by_seed(pairs)], pairs=pairs)
+    made = _mean(pairs)
+    return Finding(made, [_by_seed(made)], pairs=pairs)
 
 
 def _pairs(rows: pl.DataFrame, claim: Claim) -> AccuracyTable:
@@ -164,18 +218,24 @@ def _mean(pairs: np.ndarray) -> Bootstrap:
         raise NotTestableError(str(error)) from error
 
 
-def _by_seed(pairs: np.ndarray) -> str:
-    by_seed: Sequence[float] = [float(np.nanmean(row)) for row in pairs]
-    return f"By seed: {', '.join(f'{100 * value:+.1f}' for value in by_seed)} points."
+def _by_seed(made: Bootstrap) -> str:
+    return f"By seed: {', '.join(f'{100 * value:+.1f}' for value in made.by_seed)} points."
 
 
 def _given_extraction(claim: Claim, rows: pl.DataFrame) -> str:
     """The difference of right answers / readable answers, with its interval over seeds."""
     shares = _shares(rows, "extracted")
     seeds = shared_seeds(claim, rows)
-    first, second = ([shares[arm, seed] for seed in seeds] for arm in claim.arms)
-    made = _mean((np.array(first) - np.array(second))[:, None])
-    return _interval(made)
+    for arm in claim.arms:
+        for seed in seeds:
+            if math.isnan(shares[arm, seed]):
+                return f"not here, no answer of seed {seed} of {arm} can be read"
+    first, second = (np.array([shares[arm, seed] for seed in seeds]) for arm in claim.arms)
+    made = _mean((first - second)[:, None])
+    return (
+        f"{_interval(made)}, over seeds only; it compares different answers, for each arm has its "
+        f"own that can be read"
+    )
 
 
 def _shares(rows: pl.DataFrame, of: str = "samples") -> dict[tuple[str, int | None], float]:
@@ -192,9 +252,7 @@ def _share(rows: pl.DataFrame) -> float:
 
 
 def _interval(made: Bootstrap) -> str:
+    if not varies(made):
+        return f"{show(made.value, 'points')}, and nothing varies that an interval could be of"
     shown = with_interval(made.value, *made.interval(), "points")
     return f"{shown}, 95 %, not adjusted for several comparisons"
-
-
-def _of(rows: pl.DataFrame, arm: str, seed: int) -> pl.DataFrame:
-    return rows.filter((pl.col("arm") == arm) & (pl.col("seed") == seed))

@@ -10,6 +10,7 @@ from analysis.statistics import Bootstrap, Floats
 
 Frames = Mapping[str, pl.DataFrame]
 MIN_SEEDS = 2
+_NO_SPREAD = 1e-12  # a standard error that is nothing but rounding
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Finding:
 
 class NotTestableError(Exception):
     """This study lacks what the claim needs; the message says what."""
+
+
+def varies(made: Bootstrap) -> bool:
+    """Whether seeds or questions differ at all; else nothing says how far a new study could lie."""
+    return made.se > _NO_SPREAD
 
 
 def answer_of(claim: Claim, frames: Frames) -> pl.DataFrame:

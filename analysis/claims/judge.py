@@ -2,18 +2,21 @@
 
 A claim is `supported` when its interval lies wholly above the threshold, `contradicted` when
 wholly below, and `inconclusive (underpowered)` when it holds the threshold; `not testable here`
-when arms, a benchmark or a second seed are missing. Intervals are those of
+when arms, a benchmark or a second seed are missing, or nothing varies. Intervals are those of
 `Bootstrap.interval`, at the rate that Holm grants over all testable claims of the ledger.
 Statements that are counted (`analysis.claims.counted`) are outside that family.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from analysis.claims.counted import COUNTS
-from analysis.claims.finding import Finding, Frames, NotTestableError
+from analysis.claims.finding import Finding, Frames, NotTestableError, varies
 from analysis.claims.ledger import Claim, Ledger
-from analysis.claims.show import show_effect
+from analysis.claims.show import show, show_effect
 from analysis.claims.snowball import Detected, detected
+from analysis.claims.starts import start_notes
 from analysis.claims.tests import TESTS
 from analysis.claims.verdict import Verdict, VerdictWord
 from analysis.statistics import holm_levels, permutation_p
@@ -32,7 +35,7 @@ def judge(ledger: Ledger, frames: Frames) -> list[Verdict]:
             if claim.test in COUNTS:
                 verdicts[claim.id] = _counted(claim, frames)
             else:
-                findings[claim.id] = TESTS[claim.test](claim, frames)
+                findings[claim.id] = _tested(claim, frames)
         except NotTestableError as reason:
             said = f"Not testable here: {reason}."
             verdicts[claim.id] = Verdict(claim.id, "not testable here", said)
@@ -41,11 +44,12 @@ def judge(ledger: Ledger, frames: Frames) -> list[Verdict]:
     levels = holm_levels(p_values, ledger.alpha)
     for claim, p, alpha in zip(tested, p_values, levels, strict=True):
         finding = findings[claim.id]
-        verdicts[claim.id] = (
+        found = (
             detected(claim, finding, alpha)
             if isinstance(finding, Detected)
             else _verdict(claim, finding, p, alpha)
         )
+        verdicts[claim.id] = replace(found, notes=[*found.notes, *start_notes(claim, frames)])
     return [verdicts[claim.id] for claim in ledger.claims]
 
 
@@ -54,6 +58,16 @@ def _counted(claim: Claim, frames: Frames) -> Verdict:
     where = "the paper's own tables" if claim.asks == "paper" else "the log of this study"
     word: VerdictWord = "supported" if holds else "contradicted"
     return Verdict(claim.id, word, f"By {where}: {seen}.")
+
+
+def _tested(claim: Claim, frames: Frames) -> Finding | Detected:
+    finding = TESTS[claim.test](claim, frames)
+    if isinstance(finding, Finding) and not varies(finding.made):
+        raise NotTestableError(
+            f"it comes to {show(finding.made.value, claim.unit)} and nothing varies between seeds "
+            f"and questions, so nothing says how far another study could lie"
+        )
+    return finding
 
 
 def _p_value(claim: Claim, finding: Finding | Detected) -> float:
@@ -79,6 +93,9 @@ def _verdict(claim: Claim, finding: Finding, p: float, alpha: float) -> Verdict:
             f"The interval holds {bound}: this study can tell neither way. With its seeds and "
             f"questions it would find {found} in four of five studies."
         )
+        if claim.effect is not None and high < claim.threshold + claim.effect:
+            named = show_effect(claim.effect, claim.unit)
+            reading += f" It excludes the effect that the ledger names (+{named})."
     return Verdict(
         claim.id,
         word,

@@ -1,7 +1,11 @@
-"""The ledger, `claims.yaml` and `statements.yaml`: what is claimed, and how it is tested here."""
+"""The ledger: what is claimed, and how it is tested here.
+
+Claims are in `claims.yaml`, what is said of the paper in `statements.yaml`, and what they have in
+common in `claim_defaults.yaml`.
+"""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,6 +15,7 @@ from analysis.paper import ask
 
 LEDGER = Path(__file__).parents[1] / "claims.yaml"
 STATEMENTS = Path(__file__).parents[1] / "statements.yaml"
+DEFAULTS = Path(__file__).parents[1] / "claim_defaults.yaml"
 
 Unit = Literal[
     "points", "points per 100 steps", "AUROC", "nat/token", "share", "log ratio", "counted"
@@ -23,7 +28,10 @@ Test = Literal[
     "masked_difference",
     "weak_base_difference",
     "retirement_difference",
+    "continued_difference",
+    "delayed_start_difference",
     "entropy_auroc",
+    "entropy_auroc_at_equal_length",
     "entropy_auroc_over_nll",
     "difficulty_auroc",
     "shortcut_auroc",
@@ -42,6 +50,9 @@ Test = Literal[
     "weight_formula",
     "one_domain_tested",
 ]
+
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 class _Part(BaseModel):
@@ -101,23 +112,31 @@ class Ledger(_Part):
     claims: list[Claim] = Field(min_length=1)
 
 
+class _Defaults(_Part):
+    """What the claims of a test take where they leave it out."""
+
+    defaults: dict[Test, dict[str, Any]]
+
+
 class _File(_Part):
-    """A file as written. A claim takes what it leaves out from the defaults of its test; a claim
-    with parts stands for each of them, with what is common written once."""
+    """A file of claims as written. A claim with parts stands for each of them, with what is common
+    written once."""
 
     alpha: float | None = Field(None, gt=0, lt=1)
-    defaults: dict[Test, dict[str, Any]]
     claims: list[dict[str, Any]] = Field(min_length=1)
 
 
-def load_ledger(path: Path = LEDGER, statements: Path = STATEMENTS) -> Ledger:
-    """Read and check both files. Raises UserError naming file, claim, key, value and remedy."""
-    files = {each: _read(each) for each in (path, statements)}
+def load_ledger(
+    path: Path = LEDGER, statements: Path = STATEMENTS, defaults: Path = DEFAULTS
+) -> Ledger:
+    """Read and check all files. Raises UserError naming file, claim, key, value and remedy."""
+    common = _read(defaults, _Defaults).defaults
+    files = {each: _read(each, _File) for each in (path, statements)}
     alpha = files[path].alpha
     if alpha is None:
         raise UserError(f"{path}: key `alpha`: missing. Write the error rate of the family.")
     claims = [
-        _claim(each, entry, file.defaults)
+        _claim(each, entry, common)
         for each, file in files.items()
         for entry in _entries(file.claims)
     ]
@@ -127,9 +146,9 @@ def load_ledger(path: Path = LEDGER, statements: Path = STATEMENTS) -> Ledger:
     return Ledger(alpha=alpha, claims=claims)
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path, form: type[Form]) -> Form:
     try:
-        return _File.model_validate(yaml.safe_load(path.read_text()))
+        return form.model_validate(yaml.safe_load(path.read_text()))
     except yaml.YAMLError as error:
         raise UserError(f"{path}: no valid YAML: {error}. Mend the line named.") from error
     except ValidationError as error:

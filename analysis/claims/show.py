@@ -1,5 +1,7 @@
 """Numbers of claims as people read them."""
 
+import math
+
 from analysis.claims.ledger import Claim, Unit
 from analysis.claims.verdict import Verdict
 
@@ -10,29 +12,34 @@ _FORM: dict[Unit, tuple[float, int, str, str]] = {
     "AUROC": (1, 3, "", ""),
     "nat/token": (1, 3, "+", " nat/token"),
     "share": (100, 1, "", " %"),
-    "log ratio": (1, 3, "+", " log ratio"),
+    "log ratio": (100, 1, "+", " %"),  # of the ratio less 1
     "counted": (1, 0, "", ""),
 }
 
-# What of a row about the paper stands beside our own estimate.
+_LARGEST = math.log(1_000)  # a log ratio above is only said to be so
+
+# What of a row about the paper stands beside our own estimate, in the direction that is claimed.
 _PAPER = {
     "gaps": "{gap:+.1f} points",
     "gains": "{gain:+.1f} points",
     "overhead": "{percent:+.1f} %",
     "chain_entropy": "{difference:+.3f} nat/token",
-    "code_marker": "{difference:+.3g} ({measure})",
+    "code_marker": "{difference:+.3f} nat/token",
 }
+_PAPER_SHARE = "{shortfall:+.1f} points"  # of valid chains, where the marker means fewer
 
 
 def show_paper(claim: Claim) -> str:
     """The paper's own figure in short; `-` where it prints none."""
     if claim.paper_row is None or claim.paper_row.query not in _PAPER:
         return "-"
-    return _PAPER[claim.paper_row.query].format(**claim.paper_row.find())
+    row = claim.paper_row.find()
+    form = _PAPER_SHARE if row.get("measure") == "valid chains" else _PAPER[claim.paper_row.query]
+    return form.format(**row)
 
 
 def show(value: float, unit: Unit) -> str:
-    """A number of a claim with its unit: shares of accuracy become percentage points."""
+    """A number of a claim with its unit: shares become points, a log ratio the change in %."""
     return _number(value, unit) + _FORM[unit][3]
 
 
@@ -62,5 +69,9 @@ def with_interval(value: float, low: float, high: float, unit: Unit) -> str:
 
 def _number(value: float, unit: Unit) -> str:
     factor, decimals, sign, _ = _FORM[unit]
+    if unit == "log ratio":
+        if value > _LARGEST:
+            return f"> {_number(_LARGEST, unit)}"
+        value = math.expm1(value)
     text = f"{factor * value:{sign}.{decimals}f}"
     return text if value else text.removeprefix("+")

@@ -6,6 +6,7 @@ from analysis.claims.accuracy import (
     accuracy_at_equal_cost,
     accuracy_by_extraction,
     accuracy_difference,
+    continued_difference,
     masked_difference,
     retirement_difference,
     weak_base_difference,
@@ -13,12 +14,14 @@ from analysis.claims.accuracy import (
 from analysis.claims.entropy import (
     difficulty_auroc,
     entropy_auroc,
+    entropy_auroc_at_equal_length,
     entropy_auroc_over_nll,
     shortcut_auroc,
 )
 from analysis.claims.finding import Finding, Frames, NotTestableError
 from analysis.claims.ledger import Claim
 from analysis.claims.snowball import Detected, snowball_detected
+from analysis.claims.starts import delayed_start_difference
 from analysis.claims.training import (
     collected_share,
     late_entropy_difference,
@@ -41,7 +44,10 @@ TESTS: dict[str, Callable[[Claim, Frames], Finding | Detected]] = {
         masked_difference,
         weak_base_difference,
         retirement_difference,
+        continued_difference,
+        delayed_start_difference,
         entropy_auroc,
+        entropy_auroc_at_equal_length,
         entropy_auroc_over_nll,
         difficulty_auroc,
         shortcut_auroc,

@@ -6,11 +6,13 @@ from plotly.subplots import make_subplots
 
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations.clustered import first_arms, further
+from analysis.observations.marks import Bar, add_bars
 from analysis.observations.observation import Observation
-from analysis.theme import INK, MUTED, VALID, faded
+from analysis.theme import INK, MUTED, VALID, Look, faded
 
 COLUMNS = 3
 PLACES = (("early", 0.1), ("halfway", 0.5), ("at the end", 1.0))  # parts of the training
+DOT = Look(INK, "circle", "solid")
 EMPTY = 0.005  # share of the questions: a bucket that holds less is called empty
 
 
@@ -90,7 +92,8 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
                 **at,
             )
             named.add(name)
-        _add_range(plot, _solved(mine), at)
+        end = [_range_of(_solved(mine))]
+        add_bars(plot, "buffer and retired", end, DOT, at["row"], at["col"], form=".1%")
     plot.update_xaxes(title_text="training step", row=height)
     plot.update_yaxes(tickformat=".0%", range=[0, 1])
     plot.update_yaxes(title_text="training questions", col=1)
@@ -104,28 +107,11 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return plot
 
 
-def _add_range(plot: go.Figure, solved: pl.DataFrame, at: dict[str, int]) -> None:
-    """A bar over the seeds of how many questions were solved at least once by the last step."""
+def _range_of(solved: pl.DataFrame) -> Bar:
+    """Over the seeds, how many questions were right at least once by the last step."""
     last = solved.filter(pl.col("step") == pl.col("step").max())
     shares = last["solved"].to_numpy()
-    mean, low, high = float(shares.mean()), float(shares.min()), float(shares.max())
-    plot.add_scatter(
-        x=last["step"].head(1).to_list(),
-        y=[mean],
-        mode="markers",
-        showlegend=False,
-        marker={"color": INK, "size": 6},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [high - mean],
-            "arrayminus": [mean - low],
-            "color": INK,
-            "width": 4,
-        },
-        hovertemplate=f"%{{y:.1%}}, seeds {low:.1%} to {high:.1%}<extra>buffer and retired</extra>",
-        **at,
-    )
+    return Bar(last["step"][0], shares.mean(), shares.min(), shares.max())
 
 
 def lines(frames: Frames) -> list[str]:
@@ -149,13 +135,15 @@ def _filled(arm: str, solved: pl.DataFrame) -> str:
         f"buffer or retired, so right at least once (buffer {_range(last['buffer'])}, retired "
         f"{_range(last['retired'])}; {_seeds(last.height)})"
     )
-    leads = solved.filter(pl.col("retired") > pl.col("buffer")).group_by("run")
+    # Before replay starts the buffer is empty, and whoever has retired outnumbers it.
+    filled = (pl.col("buffer") > 0).cum_max().over("run", order_by="step")
+    leads = solved.filter(filled, pl.col("retired") > pl.col("buffer")).group_by("run")
     steps = leads.agg(pl.col("step").min())["step"].to_list()
     if not steps:
-        return f"{text}; the retired never outnumber the buffer."
+        return f"{text}; the retired never outnumber a buffer that has held any."
     which = "" if len(steps) == last.height else f" in {len(steps)} of {last.height} seeds"
     first = str(min(steps)) if min(steps) == max(steps) else f"{min(steps)} to {max(steps)}"
-    return f"{text}; the retired first outnumber the buffer at step {first}{which}."
+    return f"{text}; the retired first outnumber a buffer that has held any at step {first}{which}."
 
 
 def _range(values: pl.Series) -> str:

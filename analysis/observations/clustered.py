@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from analysis.arms import BASE, arm_order
-from analysis.statistics import Bootstrap, Floats, draw_weights, widen
+from analysis.comparison import AccuracyTable
+from analysis.statistics import Bootstrap, Floats, bootstrap_mean, draw_weights, widen
 
 REPLICATES = 2_000
 SHOWN = 9  # arms that a figure and its sentences show; the query has all
@@ -80,6 +81,14 @@ def paired_difference(
     return made[one,].minus(made[other,])
 
 
+def mean_of(table: AccuracyTable, replicates: int) -> Bootstrap | None:
+    """Mean over seeds and the questions that all of them have; None where there is none."""
+    try:
+        return bootstrap_mean(table.values, replicates)
+    except ValueError:
+        return None
+
+
 def _draw(tops: Floats, bottoms: Floats, replicates: int, seed: int) -> Floats:
     """The ratio [replicates, lines] under draws of the questions; NaN where none was drawn."""
     rng = np.random.default_rng(seed)
@@ -108,23 +117,6 @@ def further(arms: Sequence[str], query: str) -> list[str]:
     """The sentence about the arms that are left out; none if all are there."""
     left = len(set(arms) - {BASE}) - SHOWN
     return [f"{left} more arms: see query `{query}`."] if left > 0 else []
-
-
-def percent(made: Bootstrap) -> str:
-    """`93.1 % [91.0, 95.2]`: a share with its 95 % interval, cut to what a share can be."""
-    return f"{100 * made.value:.1f} %{_bounds(made, 0, '.1f')}"
-
-
-def points(made: Bootstrap) -> str:
-    """`+1.2 points [-0.4, +2.9]`: a difference of shares with its 95 % interval."""
-    return f"{100 * made.value:+.1f} points{_bounds(made, -100, '+.1f')}"
-
-
-def _bounds(made: Bootstrap, least: float, form: str) -> str:
-    low, high = (min(max(100 * bound, least), 100.0) for bound in made.interval())
-    if low == high:
-        return " (every draw: no interval)"  # all questions alike: the bootstrap cannot tell
-    return f" [{low:{form}}, {high:{form}}]"
 
 
 def drawn_over(seeds: int, questions: int) -> str:

@@ -1,19 +1,19 @@
 """What does accuracy cost: questions, tokens, time? (claim C20)"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.arms import REFERENCE
-from analysis.comparison import CURVE_REPLICATES, AccuracyTable, Estimate, estimate
+from analysis.budgets import NotComparableError, at_equal_budget, with_budgets
+from analysis.comparison import CURVE_REPLICATES
 from analysis.drawing import Frames, StudyFacts, add_arm, say_empty, start
 from analysis.observations.clustered import clustered_ratios, drawn_over, first_arms, further
+from analysis.observations.marks import SHARE, interval_within, points
 from analysis.observations.observation import Observation
-from analysis.statistics import Floats
+from analysis.statistics import bootstrap_mean
 
 BUDGETS = {
     "distinct_questions": "distinct fresh questions",
@@ -23,56 +23,15 @@ BUDGETS = {
 }
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One run's validation: spent [T] of each budget, accuracy [T, Q], NaN where ungraded."""
-
-    spent: dict[str, Floats]
-    accuracy: Floats
-    questions: list[str]
-
-    def reached(self, budget: str) -> float:
-        """The most that was spent; NaN when it was not logged."""
-        return float(self.spent[budget][-1])
-
-    def at(self, budget: str, spent: float) -> Floats:
-        """Accuracy [Q] when so much was spent, linear between the validations around it.
-
-        NaN before the first. Of validations that had spent the same, the last one counts.
-        """
-        places = self.spent[budget]
-        if spent < places[0]:
-            return np.full(len(self.questions), np.nan)
-        after = min(int(np.searchsorted(places, spent, side="right")), len(places) - 1)
-        before = max(after - 1, 0)
-        room = places[after] - places[before]
-        part = min(1.0, (spent - places[before]) / room) if room else 1.0
-        earlier, later = self.accuracy[before], self.accuracy[after]
-        return later if part == 1 else earlier + part * (later - earlier)
-
-
-def _joined(frames: Frames) -> pl.DataFrame:
-    """Accuracy by run, step and question, with what had been spent; seeds that went to the end."""
-    accuracy = (
-        frames["validation_accuracy"]
-        .filter(pl.col("samples") > 0)
-        .with_columns(accuracy=pl.col("correct") / pl.col("samples"), one=1.0)
-    )
-    spent = frames["validation_budgets"].drop("run")
-    last = pl.col("step").max()
-    return accuracy.join(
-        spent, on=["study", "arm", "seed", "step"], nulls_equal=True, maintain_order="left"
-    ).filter(last.over("arm", "seed") == last.over("arm"))
-
-
 def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     """Validation accuracy against each budget."""
     meaning = f"line: mean; band: {facts.interval_over(0.95)}"
-    rows = _joined(frames)
+    rows = with_budgets(frames["validation_accuracy"], frames["validation_budgets"])
+    rows = rows.with_columns(one=1.0)
     made = clustered_ratios(rows, ("arm", "step"), "accuracy", "one", CURVE_REPLICATES)
     if not made:
         return say_empty(start(facts, meaning), "no validation accuracy was measured")
-    bounds = [each.interval() for each in made.values()]
+    bounds = [interval_within(each, SHARE) for each in made.values()]
     table = pl.DataFrame(
         {
             "arm": [arm for arm, _ in made],
@@ -101,80 +60,44 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return plot
 
 
-def _curves(rows: pl.DataFrame) -> dict[str, dict[int | None, Curve]]:
-    """The curve of every arm and seed, over the questions that all its validations graded."""
-    curves: dict[str, dict[int | None, Curve]] = {}
-    for (arm, seed), part in rows.group_by("arm", "seed", maintain_order=True):
-        wide = part.pivot(
-            "question", index=["step", *BUDGETS], values="accuracy", aggregate_function="mean"
-        ).sort("step")
-        questions = wide.columns[1 + len(BUDGETS) :]
-        spent = {name: wide[name].cast(pl.Float64).to_numpy() for name in BUDGETS}
-        curves.setdefault(str(arm), {})[seed] = Curve(
-            spent, wide.select(questions).cast(pl.Float64).to_numpy(), questions
-        )
-    return curves
-
-
-def at_equal_budget(
-    first: dict[int | None, Curve], second: dict[int | None, Curve], budget: str
-) -> tuple[float, Estimate] | None:
-    """The most of a budget that all common seeds of both arms spent, and first - second there.
-
-    Paired by seed and question. None when there is no common seed or question, or nothing logged.
-    """
-    seeds = [seed for seed in first if seed in second]
-    pairs = [(first[seed], second[seed]) for seed in seeds]
-    spent = min((curve.reached(budget) for pair in pairs for curve in pair), default=np.nan)
-    if not all(np.isfinite(curve.spent[budget]).all() for pair in pairs for curve in pair):
-        return None
-    questions = sorted(
-        set.intersection(*(set(curve.questions) for pair in pairs for curve in pair))
-        if pairs
-        else set()
-    )
-    values = np.full((len(seeds), len(questions)), np.nan)
-    for row, pair in enumerate(pairs):
-        one, other = (
-            curve.at(budget, spent)[[curve.questions.index(name) for name in questions]]
-            for curve in pair
-        )
-        values[row] = one - other
-    made = estimate(
-        AccuracyTable(values, seeds, questions), least=-1.0, replicates=CURVE_REPLICATES
-    )
-    return None if made is None else (spent, made)
-
-
 def lines(frames: Frames) -> list[str]:
-    """The difference of every arm to the reference at the largest common budgets."""
-    rows = _joined(frames)
-    if rows.is_empty():
+    """The difference of every arm to the reference where both have spent as much."""
+    rows = with_budgets(frames["validation_accuracy"], frames["validation_budgets"])
+    found = rows["arm"].to_list()
+    if not found:
         return ["Not here: no validation accuracy was measured."]
-    curves = _curves(rows)
-    if REFERENCE not in curves:
+    if REFERENCE not in found:
         return [f"Not here: no {REFERENCE} run to compare with at equal budgets."]
-    arms = [arm for arm in first_arms(list(curves)) if arm != REFERENCE]
+    arms = [arm for arm in first_arms(found) if arm != REFERENCE]
     if not arms:
         return [f"Not here: no arm beside {REFERENCE} to compare at equal budgets."]
-    said = [line for arm in arms for line in _against_reference(arm, curves)]
-    return said + further(list(curves), "validation_budgets")
+    said = [line for arm in arms for line in _against_reference(arm, rows)]
+    return said + further(found, "validation_budgets")
 
 
-def _against_reference(arm: str, curves: dict[str, dict[int | None, Curve]]) -> Iterator[str]:
+def _against_reference(arm: str, rows: pl.DataFrame) -> Iterator[str]:
+    """One sentence of what can be compared, and one for every reason why something cannot."""
     parts, over = [], ""
+    missing: dict[str, list[str]] = {}
     for budget, label in BUDGETS.items():
-        if found := at_equal_budget(curves[arm], curves[REFERENCE], budget):
-            spent, made = found
-            parts.append(
-                f"{100 * made.value:+.1f} points [{100 * made.low:+.1f}, {100 * made.high:+.1f}] "
-                f"at {spent:,.{0 if spent >= 100 else 1}f} {label}"
-            )
-            over = drawn_over(made.seeds, made.questions)
+        try:
+            found = at_equal_budget(rows, arm, REFERENCE, budget)
+        except NotComparableError as reason:
+            missing.setdefault(str(reason), []).append(label)
+            continue
+        made = bootstrap_mean(found.differences.values)
+        parts.append(f"{points(made)} at {_amount(found.spent)} {label}")
+        over = drawn_over(made.seeds, made.questions)
     if parts:
-        yield f"{arm} against {REFERENCE}: {'; '.join(parts)} ({over})."
-    else:
-        yield f"Not here: {arm} and {REFERENCE} share no seed, or no question that both answered."
+        yield f"{arm} minus {REFERENCE}: {'; '.join(parts)} ({over})."
+    for why, labels in missing.items():
+        yield f"Not here: {arm} and {REFERENCE} at equal {' or '.join(labels)}: {why}."
+
+
+def _amount(spent: list[float]) -> str:
+    """Where the seeds were compared: one number, or the least and the greatest."""
+    least, most = (f"{end:,.{0 if end >= 100 else 1}f}" for end in (min(spent), max(spent)))
+    return least if least == most else f"{least} to {most}"
 
 
 DATA_EFFICIENCY = Observation(
@@ -182,8 +105,10 @@ DATA_EFFICIENCY = Observation(
     title="What does accuracy cost: questions, tokens, time?",
     reading=(
         "At equal height the line further left spent less. Once every training question has been "
-        "asked, their distinct number stands still while training goes on; questions drawn count "
-        "repeats. Seconds are those of the machine at hand, and of what else it did."
+        "asked, their distinct number stands still while training goes on: the sentences compare "
+        "the first validations after that. Questions drawn count repeats. Each seed is compared "
+        "where its lesser arm ends. Seconds are those of the machine at hand, and of what else it "
+        "did."
     ),
     queries=("validation_accuracy", "validation_budgets"),
     draw=draw,

@@ -8,15 +8,15 @@ from analysis.arms import REFERENCE
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import first_arms
-from analysis.observations.evidence import DIFFICULTIES, said, separation
+from analysis.observations.evidence import DIFFICULTIES, said
 from analysis.observations.observation import Observation
+from analysis.separation import AT_A_TIME, separation
 from analysis.statistics import Bootstrap
 from analysis.theme import INK, faded
 
 QUANTILES, ROWS = "entropy_by_difficulty", "entropy_validity_rows"
 COLOURS = dict(zip(DIFFICULTIES, (evidence.ORANGE, evidence.BLUE, evidence.GREEN), strict=True))
-AT_A_TIME = ("window_start",)
-AT_A_LEVEL = ("window_start", "level")
+AT_A_LEVEL = (*AT_A_TIME, "level")
 NOTHING = "no right answer of a group with signal has an entropy"
 
 

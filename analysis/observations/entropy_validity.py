@@ -1,7 +1,5 @@
 """Entropy of right answers with valid and with flawed chain (paper section 3.2, C4 and C5)."""
 
-from math import log
-
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
@@ -10,25 +8,26 @@ from analysis.arms import REFERENCE, arm_order
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import clustered_ratios
-from analysis.observations.evidence import DIFFICULTIES, said, said_change, separation
+from analysis.observations.evidence import DIFFICULTIES, said, said_change
 from analysis.observations.observation import Observation
+from analysis.separation import (
+    AT_K,
+    AT_LENGTH,
+    judged,
+    point_separation,
+    separation,
+    share_with_partner,
+    with_bands,
+)
 from analysis.theme import FLAWED, INK, VALID
 
 QUERY = "entropy_validity_rows"
-SAME_LENGTH = 1.05  # lengths in one band differ by less than this factor; below 20, not at all
-AT_K = ("bucket", "window_start")  # strata of claims C4 and C5
-AT_LENGTH = (*AT_K, "band")
 
 
 def _checked(frames: Frames) -> pl.DataFrame:
     """The rows of all arms whose chain was checked, with `flawed` and the band of their length."""
-    return (
-        frames[QUERY]
-        .drop_nulls("chain_valid")
-        .with_columns(
-            flawed=~pl.col("chain_valid"), band=(pl.col("length").log() / log(SAME_LENGTH)).floor()
-        )
-    )
+    rows = frames[QUERY].drop_nulls("chain_valid")
+    return with_bands(rows).with_columns(flawed=~pl.col("chain_valid"))
 
 
 def _of_one_arm(checked: pl.DataFrame) -> tuple[str, pl.DataFrame] | str:
@@ -113,7 +112,7 @@ def lines(frames: Frames) -> list[str]:
     )
     return [
         f"{arm}: {rows.height} right answers of groups with signal ({evidence.sample(rows)}), "
-        f"{rows['flawed'].sum()} of them flawed {evidence.judged(rows)}. Mean entropy in "
+        f"{rows['flawed'].sum()} of them flawed {judged(rows)}. Mean entropy in "
         f"nat/token, valid / flawed: {_means(rows)}.",
         "AUROC of entropy for a flawed chain, over pairs of one seed, k and window of steps (above "
         "0.5: flawed ones have the higher entropy): "
@@ -163,15 +162,14 @@ def _at_equal_length(rows: pl.DataFrame) -> str:
 
 def _with_partner(rows: pl.DataFrame, within: tuple[str, ...]) -> str:
     """Share of flawed answers that have a valid one in their seed and stratum."""
-    paired = evidence.pairs(rows, "mean_entropy", "flawed", within)
-    return f"{100 * int(paired['flawed'].sum()) / int(rows['flawed'].sum()):.0f} %"
+    return f"{100 * share_with_partner(rows, 'flawed', within):.0f} %"
 
 
 def _other_arms(checked: pl.DataFrame, arm: str) -> list[str]:
     found = {}
     for other in arm_order(checked["arm"].to_list()):
         rows = checked.filter(pl.col("arm") == other)
-        value = evidence.point_separation(rows, "mean_entropy", "flawed", AT_K)
+        value = point_separation(rows, "mean_entropy", "flawed", AT_K)
         if other != arm and value is not None:
             found[other] = value
     if not found:

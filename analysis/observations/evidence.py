@@ -12,12 +12,12 @@ import polars as pl
 from analysis.arms import arm_order
 from analysis.drawing import StudyFacts
 from analysis.observations.clustered import Cell, clustered_ratios
-from analysis.statistics import Bootstrap, auroc, bootstrap_auroc
-from analysis.theme import MUTED
+from analysis.observations.marks import add_bars, estimated, interval_within
+from analysis.statistics import Bootstrap
+from analysis.theme import MUTED, Look
 
 UNBOUNDED = (-np.inf, np.inf)
 DIFFICULTIES = ("hard", "medium", "easy")
-DRAWS = 400  # of an AUROC: enough to look at, and a figure of some thirty in a second
 # Of Okabe and Ito, like the arms; told apart by their symbols as well.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 
@@ -26,55 +26,6 @@ def arm_of(arms: Iterable[str], *preferred: str) -> str | None:
     """The arm to look at: the first preferred one that is there, else the first there is."""
     there = arm_order(list(arms))
     return next((arm for arm in (*preferred, *there) if arm in there), None)
-
-
-def pairs(rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]) -> pl.DataFrame:
-    """The rows that have a partner: another of their seed and stratum on the other side.
-
-    The rest adds nothing to an AUROC inside strata.
-    """
-    both = pl.col(positive).any() & (~pl.col(positive)).any()
-    return rows.drop_nulls([score, positive, *within]).filter(both.over("seed", *within))
-
-
-def point_separation(
-    rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]
-) -> float | None:
-    """AUROC of a column for another that is true or false, over pairs of one seed and stratum.
-
-    None without such a pair.
-    """
-    rows = pairs(rows, score, positive, within)
-    if rows.is_empty():
-        return None
-    return auroc(rows[score], rows[positive], _strata(rows, ("seed", *within)))
-
-
-def separation(
-    rows: pl.DataFrame, score: str, positive: str, within: Sequence[str]
-) -> Bootstrap | None:
-    """The same as mean over seeds, with draws of seeds and questions; None without a pair.
-
-    Seeds without a pair are left out. Two scores without nulls get the same draws: they pair.
-    """
-    rows = pairs(rows, score, positive, within)
-    if rows.is_empty():
-        return None
-    try:
-        return bootstrap_auroc(
-            rows[score].to_numpy(),
-            rows[positive].to_numpy(),
-            questions=rows["question"].to_numpy(),
-            seeds=rows["seed"].fill_null(0).to_numpy(),
-            strata=_strata(rows, within),
-            replicates=DRAWS,
-        )
-    except ValueError:  # too few questions to draw from
-        return None
-
-
-def _strata(rows: pl.DataFrame, names: Sequence[str]) -> np.ndarray:
-    return rows.select(names).hash_rows().to_numpy()
 
 
 def differences(
@@ -94,12 +45,6 @@ def differences(
     }
 
 
-def bounds(made: Bootstrap, least: float, most: float) -> tuple[float, float]:
-    """The 95 % interval, cut to possible values."""
-    low, high = np.clip(made.interval(), least, most).tolist()
-    return low, high
-
-
 def said(made: Bootstrap | None) -> str:
     """An AUROC as `0.612 [0.580, 0.644]`."""
     if made is None:
@@ -115,7 +60,7 @@ def said_change(made: Bootstrap | None, places: int = 3) -> str:
 
 
 def _interval(made: Bootstrap, form: str, clip: tuple[float, float] = UNBOUNDED) -> str:
-    low, high = bounds(made, *clip)
+    low, high = interval_within(made, clip)
     if low == high:
         return " (every draw: no interval)"  # all pairs alike: the bootstrap cannot tell
     return f" [{low:{form}}, {high:{form}}]"
@@ -138,14 +83,6 @@ def sample(rows: pl.DataFrame) -> str:
     seeds, one_in = counted_seeds(rows), rows["one_in"][0]
     part = "" if one_in == 1 else f", one in {one_in} by hash"
     return f"seeds {seeds}, questions {rows['question'].n_unique()}{part}"
-
-
-def judged(rows: pl.DataFrame) -> str:
-    """Who checked the chains of these rows."""
-    names = rows["judge"].drop_nulls().unique().sort()
-    return " and ".join(
-        "by the exact check" if name == "exact" else f"by judge `{name}`" for name in names
-    )
 
 
 def how_sure(rows: pl.DataFrame) -> str:
@@ -186,37 +123,8 @@ def add_estimates(
     A name is in the legend once, however many panels it is drawn in.
     """
     known = [(at, made.scaled(factor)) for at, made in estimates if made is not None]
-    if not known:
-        return
-    values = [made.value for _, made in known]
-    ends = [bounds(made, *clip) for _, made in known]
-    places = [at for at, _ in known]
-    error = {
-        "type": "data",
-        "symmetric": False,
-        "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
-        "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
-        "thickness": 1.5,
-        "width": 4,
-    }
-    shown = "x" if horizontal else "y"
-    plot.add_scatter(
-        x=values if horizontal else places,
-        y=places if horizontal else values,
-        name=name,
-        legendgroup=name,
-        showlegend=all(trace.name != name for trace in plot.data),
-        mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 9},
-        customdata=[
-            (*end, made.seeds, made.questions) for end, (_, made) in zip(ends, known, strict=True)
-        ],
-        hovertemplate=f"%{{{shown}:.3f}} [%{{customdata[0]:.3f}}, %{{customdata[1]:.3f}}]<br>"
-        "seeds %{customdata[2]}, questions %{customdata[3]}<extra>" + name + "</extra>",
-        row=row,
-        col=col,
-        **{f"error_{shown}": error},
-    )
+    style = Look(colour, symbol, "solid")
+    add_bars(plot, name, estimated(known, clip), style, row, col, horizontal=horizontal)
 
 
 def add_reference(plot: go.Figure, at: float, row: int, col: int, horizontal: bool = False) -> None:

@@ -15,18 +15,18 @@ from analysis.observations.clustered import (
     first_arms,
     further,
     paired_difference,
-    percent,
-    points,
 )
+from analysis.observations.marks import SHARE, add_bars, estimated, percent, points
 from analysis.observations.observation import Observation
 from analysis.statistics import Bootstrap
-from analysis.theme import FLAWED, VALID
+from analysis.theme import FLAWED, VALID, Look
 
 COLUMNS = 3
 KINDS = (
-    (True, "retired", VALID, "circle", "solid"),
-    (False, "not retired, asked at the same time", FLAWED, "diamond", "dash"),
+    (True, "retired", Look(VALID, "circle", "solid")),
+    (False, "not retired, asked at the same time", Look(FLAWED, "diamond", "dash")),
 )
+NOBODY = "no retired question was asked again while others were"
 
 
 def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
@@ -36,7 +36,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     made = clustered_ratios(rows, ("arm", "since", "retired"), "share", "weight")
     arms = first_arms([cell[0] for cell in made])
     if not arms:
-        return say_empty(start(facts, meaning), "no retired question was asked again")
+        return say_empty(start(facts, meaning), NOBODY)
     columns = min(COLUMNS, len(arms))
     height = -(-len(arms) // columns)
     plot = make_subplots(
@@ -49,15 +49,15 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         vertical_spacing=0.25 / (height + 1),
     )
     for place, arm in enumerate(arms):
-        for retired, name, colour, symbol, dash in KINDS:
-            found = {
-                cell[1]: each
-                for cell, each in made.items()
-                if cell[0] == arm and cell[2] is retired
-            }
-            if found:
-                look = {"name": name, "colour": colour, "symbol": symbol, "dash": dash}
-                _add(plot, found, look, place, columns)
+        row, column = place // columns + 1, place % columns + 1
+        for retired, name, look in KINDS:
+            found = sorted(
+                (since, each)
+                for (of, since, kind), each in made.items()
+                if of == arm and kind is retired
+            )
+            bars = estimated(found, SHARE)
+            add_bars(plot, name, bars, look, row, column, lines=True, form=".1%")
     plot.update_xaxes(title_text="steps since retirement (start of the span)", row=height)
     plot.update_yaxes(tickformat=".0%", range=[0, 1.02])
     plot.update_yaxes(title_text="share right", col=1)
@@ -68,38 +68,6 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         legend_y=-0.32 / height,
     )
     return plot
-
-
-def _add(
-    plot: go.Figure, found: Mapping[int, Bootstrap], look: dict[str, str], place: int, columns: int
-) -> None:
-    """A line with its bars: the ratios by steps since retirement, in the panel `place`."""
-    at = {"row": place // columns + 1, "col": place % columns + 1}
-    spans = sorted(found)
-    made = [found[since] for since in spans]
-    bounds = [each.interval() for each in made]
-    plot.add_scatter(
-        x=spans,
-        y=[each.value for each in made],
-        name=look["name"],
-        legendgroup=look["name"],
-        showlegend=place == 0,
-        mode="lines+markers",
-        line={"color": look["colour"], "dash": look["dash"], "width": 2},
-        marker={"symbol": look["symbol"], "size": 7},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [high - each.value for each, (_, high) in zip(made, bounds, strict=True)],
-            "arrayminus": [each.value - low for each, (low, _) in zip(made, bounds, strict=True)],
-            "thickness": 1.5,
-            "width": 3,
-        },
-        customdata=[(*bound, each.questions) for each, bound in zip(made, bounds, strict=True)],
-        hovertemplate="%{y:.1%} [%{customdata[0]:.1%}, %{customdata[1]:.1%}]<br>"
-        "%{customdata[2]} questions<extra>" + look["name"] + "</extra>",
-        **at,
-    )
 
 
 def lines(frames: Frames) -> list[str]:
@@ -116,17 +84,14 @@ def _retired(rows: pl.DataFrame) -> list[str]:
     spans = clustered_ratios(rows, ("arm", "retired", "since"), "lost", "weight")
     arms = first_arms([arm for arm, retired in right if retired])
     if not arms:
-        return [
-            "Not here: no retired question was asked again, so forgetting after retirement "
-            "cannot be seen."
-        ]
+        return [f"Not here: {NOBODY}, so forgetting after retirement cannot be seen."]
     said = []
     for arm in arms:
         own = right[arm, True]
         mine = rows.filter((pl.col("arm") == arm) & pl.col("retired"))
         text = (
             f"{arm}: fresh visits of retired questions were right in {percent(own)}"
-            f"{_beside(rows, right, arm)}; forgotten, with at most half right, at "
+            f"{_beside(rows, right, arm)}; at most half right at "
             f"{percent(lost[arm, True])} of these {mine['visits'].sum():,} visits "
             f"({drawn_over(own.seeds, own.questions)})"
         )
@@ -145,7 +110,7 @@ def _beside(rows: pl.DataFrame, right: Mapping[Cell, Bootstrap], arm: str) -> st
 
 
 def _over_time(spans: Mapping[Cell, Bootstrap], arm: str) -> str:
-    """The forgotten share soon and long after retirement."""
+    """The share of visits with at most half right, soon and long after retirement."""
     found = {
         since: made for (name, retired, since), made in spans.items() if name == arm and retired
     }
@@ -159,32 +124,34 @@ def _over_time(spans: Mapping[Cell, Bootstrap], arm: str) -> str:
 
 
 def _lost(solved: pl.DataFrame) -> list[str]:
-    """Questions solved once, all right, of which a later visit had nothing right."""
+    """Questions solved once, all right, and the later visits at which nothing was right.
+
+    Arms differ in how often they ask such a question again: only the rate a visit compares them.
+    """
     counted = solved.filter(pl.col("later") > 0).with_columns(
         one=1.0,
-        lost=(pl.col("least_share") == 0).cast(pl.Float64),
-        lost_at_last=(pl.col("last_share") == 0).cast(pl.Float64),
+        ever=(pl.col("later_failed") > 0).cast(pl.Float64),
+        at_last=(pl.col("last_share") == 0).cast(pl.Float64),
     )
-    ever = clustered_ratios(counted, ("arm",), "lost", "one")
-    at_last = clustered_ratios(counted, ("arm",), "lost_at_last", "one")
-    if not ever:
+    a_visit = clustered_ratios(counted, ("arm",), "later_failed", "later")
+    ever = clustered_ratios(counted, ("arm",), "ever", "one")
+    at_last = clustered_ratios(counted, ("arm",), "at_last", "one")
+    if not a_visit:
         return ["Not here: no question was solved and then asked again."]
     said = []
-    for arm in first_arms([arm for (arm,) in ever]):
-        text = (
-            f"{arm}: of the questions solved once and asked again "
-            f"({_times(counted, arm):.1f} times), {percent(ever[arm,])} had a later visit with "
-            f"nothing right, {percent(at_last[arm,])} their last one "
-            f"({drawn_over(ever[arm,].seeds, ever[arm,].questions)})"
+    for arm in first_arms([arm for (arm,) in a_visit]):
+        mine = counted.filter(pl.col("arm") == arm)
+        own = a_visit[arm,]
+        gap = paired_difference(counted, "arm", arm, REFERENCE, "later_failed", "later")
+        against = "" if gap is None else f", against {REFERENCE} {points(gap)}"
+        said.append(
+            f"{arm}: of the {mine['later'].sum():,} visits after a question had been solved once, "
+            f"{percent(own)} had nothing right{against} "
+            f"({drawn_over(own.seeds, own.questions)}). Of these questions, asked again "
+            f"{mine['later'].to_numpy().mean():.1f} times on average, {percent(ever[arm,])} had "
+            f"such a visit, {percent(at_last[arm,])} as their last; neither compares arms."
         )
-        gap = paired_difference(counted, "arm", arm, REFERENCE, "lost", "one")
-        more = "" if gap is None else f"; a later one against {REFERENCE}: {points(gap)}"
-        said.append(f"{text}{more}.")
     return said
-
-
-def _times(counted: pl.DataFrame, arm: str) -> float:
-    return float(counted.filter(pl.col("arm") == arm)["later"].to_numpy().mean())
 
 
 FORGETTING = Observation(
@@ -194,8 +161,9 @@ FORGETTING = Observation(
         "A question retires after one visit with all answers right, so a lucky one comes back "
         "below 100 % with nothing forgotten; what is forgotten shows as a line that falls. The "
         "points of a line are not the same questions: only early retired ones are seen long "
-        "after. Those that have not retired are harder, so the gap alone says little. Arms whose "
-        "retired questions leave the stream never see them again."
+        "after. Those that have not retired are harder, so the gap alone says little. Visits in a "
+        "window without the other kind are left out. Arms whose retired questions leave the stream "
+        "never see them again."
     ),
     queries=("retired_later", "solved_questions"),
     draw=draw,

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.difficulty import DIFFICULTIES, difficulty
 from analysis.drawing import Frames, StudyFacts, by_seed, say_empty, start
 from analysis.observations.clustered import (
     clustered_ratios,
@@ -13,30 +14,14 @@ from analysis.observations.clustered import (
     first_arms,
     further,
     paired_difference,
-    points,
 )
+from analysis.observations.marks import CHANGE, Bar, add_bars, estimated, points
 from analysis.observations.observation import Observation
 from analysis.statistics import Bootstrap
 from analysis.theme import MUTED, look
 
 QUERY = "bucket_gain_questions"
 KINDS = ((False, "fresh visits"), (True, "visits drawn from the replay buffer"))
-DIFFICULTIES = ("failed", "hard", "medium", "easy", "solved")
-
-# As the log has it: hard up to a quarter right, easy from three quarters; null: a first visit.
-_SHARE = pl.col("bucket") / pl.col("group_size")
-DIFFICULTY = (
-    pl.when(_SHARE == 0)
-    .then(pl.lit("failed"))
-    .when(_SHARE <= 1 / 4)
-    .then(pl.lit("hard"))
-    .when(_SHARE < 3 / 4)
-    .then(pl.lit("medium"))
-    .when(_SHARE < 1)
-    .then(pl.lit("easy"))
-    .when(_SHARE == 1)
-    .then(pl.lit("solved"))
-)
 
 
 def _parts(rows: pl.DataFrame, column: str, *by: str) -> pl.DataFrame:
@@ -72,14 +57,17 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     for place, arm in enumerate(arms):
         shift = 0.5 * ((place + 0.5) / len(arms) - 0.5)  # so that bars do not hide each other
         for column, (experiential, _) in enumerate(KINDS, 1):
-            found = {
-                cell[2]: made for cell, made in gains.items() if cell[:2] == (arm, experiential)
-            }
-            if found:
-                _add_gains(plot, arm, found, shift, column)
+            found = sorted(
+                (bucket + shift, made)
+                for (of, kind, bucket), made in gains.items()
+                if (of, kind) == (arm, experiential)
+            )
+            bars = estimated(found, CHANGE)
+            add_bars(plot, arm, bars, look(arm), 1, column, lines=True, form="+.3f")
             mine = signal.filter((pl.col("arm") == arm) & (pl.col("experiential") == experiential))
-            if mine.height:
-                _add_signal(plot, arm, by_seed(mine, "bucket", "share"), shift, column)
+            ranges = by_seed(mine, "bucket", "share").iter_rows()
+            bars = [Bar(bucket + shift, *of_seeds) for bucket, *of_seeds in ranges]
+            add_bars(plot, arm, bars, look(arm), 2, column, lines=True)
     plot.add_hline(0, line_color=MUTED, line_width=1, row=1)
     plot.update_xaxes(dtick=1)
     plot.update_xaxes(title_text="bucket: right answers k before the visit", row=2)
@@ -93,60 +81,9 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return plot
 
 
-def _add_gains(
-    plot: go.Figure, arm: str, found: Mapping[int, Bootstrap], shift: float, column: int
-) -> None:
-    buckets = sorted(found)
-    made = [found[bucket] for bucket in buckets]
-    bounds = [each.interval() for each in made]
-    table = pl.DataFrame(
-        {
-            "x": buckets,
-            "mean": [each.value for each in made],
-            "low": [low for low, _ in bounds],
-            "high": [high for _, high in bounds],
-        }
-    )
-    _add(plot, arm, table, shift, 1, column)
-
-
-def _add_signal(plot: go.Figure, arm: str, table: pl.DataFrame, shift: float, column: int) -> None:
-    _add(plot, arm, table.rename({"bucket": "x"}), shift, 2, column)
-
-
-def _add(
-    plot: go.Figure, arm: str, table: pl.DataFrame, shift: float, row: int, column: int
-) -> None:
-    """A line through column `mean` with bars from `low` to `high`, at `x` moved by `shift`."""
-    style = look(arm)
-    plot.add_scatter(
-        x=(table["x"] + shift).to_list(),
-        y=table["mean"].to_list(),
-        name=arm,
-        legendgroup=arm,
-        showlegend=row == 1 and column == 1,
-        mode="lines+markers",
-        line={"color": style.colour, "dash": style.dash, "width": 1},
-        marker={"symbol": style.symbol, "size": 7, "color": style.colour},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": (table["high"] - table["mean"]).to_list(),
-            "arrayminus": (table["mean"] - table["low"]).to_list(),
-            "thickness": 1.5,
-            "width": 2,
-        },
-        customdata=table.select("low", "high").rows(),
-        hovertemplate="%{y:.3f} [%{customdata[0]:.3f}, %{customdata[1]:.3f}]"
-        + f"<extra>{arm}</extra>",
-        row=row,
-        col=column,
-    )
-
-
 def lines(frames: Frames) -> list[str]:
     """Gain by difficulty, what luck adds to it, and where the signal lies, by arm."""
-    rows = frames[QUERY].with_columns(difficulty=DIFFICULTY)
+    rows = frames[QUERY].with_columns(difficulty=difficulty(pl.col("bucket"), pl.col("group_size")))
     known = rows.drop_nulls("difficulty")
     gains = clustered_ratios(known, ("arm", "experiential", "difficulty"), "change", "followed")
     if not gains:

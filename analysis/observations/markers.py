@@ -9,9 +9,11 @@ from plotly.subplots import make_subplots
 from analysis.arms import REFERENCE
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
-from analysis.observations.clustered import Cell, points
+from analysis.observations.clustered import Cell
 from analysis.observations.evidence import DIFFICULTIES, said, said_change
+from analysis.observations.marks import points
 from analysis.observations.observation import Observation
+from analysis.separation import AT_K, judged, separation
 from analysis.statistics import Bootstrap
 
 COUNTS, ROWS = "marker_entropy", "entropy_validity_rows"
@@ -23,7 +25,6 @@ LOOKS = dict(
         strict=True,
     )
 )
-AT_K = ("bucket", "window_start")
 OF_DEFINITION = (
     " A shortcut shows no steps, so the exact check never finds it valid: this difference holds by "
     "definition."
@@ -59,7 +60,7 @@ def _separation(rows: pl.DataFrame, marker: str, difficulty: str | None = None) 
     """AUROC of entropy for the marker, inside one seed, k and window of steps."""
     if difficulty is not None:
         rows = rows.filter(pl.col("difficulty") == difficulty)
-    return evidence.separation(rows, "mean_entropy", marker, AT_K)
+    return separation(rows, "mean_entropy", marker, AT_K)
 
 
 def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
@@ -164,8 +165,8 @@ def _validity(marker: str, counts: pl.DataFrame, rows: pl.DataFrame, effects: _E
         + (f", {points(made)}" if (made := effects.validity.get((marker, each))) else "")
         for each in DIFFICULTIES
     )
-    judged = f", {by}," if (by := evidence.judged(rows)) else ""
-    return f" Valid chains{judged} with / without it, in %: {by_difficulty}." + (
+    by = f", {checked}," if (checked := judged(rows)) else ""
+    return f" Valid chains{by} with / without it, in %: {by_difficulty}." + (
         OF_DEFINITION if marker == "shortcut" else ""
     )
 

@@ -6,12 +6,14 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.comparison import CURVE_REPLICATES, LEVEL, Estimate, accuracy_table, estimate, paired
+from analysis.comparison import CURVE_REPLICATES, LEVEL, accuracy_table, paired
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.figures_accuracy import TEST_NAMES
-from analysis.observations.clustered import drawn_over
+from analysis.observations.clustered import drawn_over, mean_of
+from analysis.observations.marks import CHANGE, SHARE, add_bars, estimated, points
 from analysis.observations.observation import Observation
-from analysis.theme import MUTED, look
+from analysis.statistics import REPLICATES, Bootstrap
+from analysis.theme import MUTED, Look, look
 
 ARMS = tuple(f"masked_{name}" for name in ("full", "easy", "medium", "hard"))
 MATCHED = tuple(f"{arm}_matched" for arm in ARMS)
@@ -25,15 +27,19 @@ def _arms(accuracy: pl.DataFrame) -> list[str]:
 
 
 def _differences(
-    accuracy: pl.DataFrame, benchmark: str, arms: tuple[str, ...]
-) -> Iterator[tuple[str, Estimate]]:
+    accuracy: pl.DataFrame,
+    benchmark: str,
+    arms: tuple[str, ...],
+    pairs: tuple[tuple[str, str], ...] = PAIRS,
+    replicates: int = REPLICATES,
+) -> Iterator[tuple[str, Bootstrap]]:
     """`medium - easy` and so on, paired by seed and question, where both arms are there."""
     ending = "_matched" if arms == MATCHED else ""
-    for one, other in PAIRS + PAIRS_TO_FULL:
+    for one, other in pairs:
         tables = (
             accuracy_table(accuracy, f"masked_{name}{ending}", benchmark) for name in (one, other)
         )
-        if made := estimate(paired(*tables), least=-1.0, replicates=CURVE_REPLICATES):
+        if made := mean_of(paired(*tables), replicates):
             yield f"{one} − {other}", made
 
 
@@ -68,13 +74,16 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     )
     for column, benchmark in enumerate(benchmarks, 1):
         for arm in arms:
-            if made := estimate(accuracy_table(rows, arm, benchmark), replicates=CURVE_REPLICATES):
-                style = look(arm)
-                _add(plot, _label(arm, updates), made, style.colour, style.symbol, 1, column)
-        for group, symbol in ((ARMS, "circle"), (MATCHED, "diamond")):
-            for name, made in _differences(rows, benchmark, group):
-                label = f"{name}, matched" if group == MATCHED else name
-                _add(plot, label, made, MUTED, symbol, 2, column)
+            if made := mean_of(accuracy_table(rows, arm, benchmark), CURVE_REPLICATES):
+                bars = estimated([(_label(arm, updates), made)], SHARE)
+                add_bars(plot, arm, bars, look(arm), 1, column, horizontal=True)
+        for group, ending, style in (
+            (ARMS, "", Look(MUTED, "circle", "solid")),
+            (MATCHED, ", matched", Look(MUTED, "diamond", "solid")),
+        ):
+            found = _differences(rows, benchmark, group, PAIRS + PAIRS_TO_FULL, CURVE_REPLICATES)
+            bars = estimated([(f"{name}{ending}", made) for name, made in found], CHANGE)
+            add_bars(plot, f"paired{ending}", bars, style, 2, column, horizontal=True, form="+.3f")
         plot.add_vline(0, line_color=MUTED, line_width=1, row=2, col=column)
     plot.update_xaxes(title_text="accuracy of the final model", tickformat=".0%", row=1)
     plot.update_xaxes(title_text="paired difference", tickformat="+.0%", row=2)
@@ -86,28 +95,6 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         height=330 + 60 * len(arms) + 20 * len(PAIRS + PAIRS_TO_FULL),
     )
     return plot
-
-
-def _add(
-    plot: go.Figure, label: str, made: Estimate, colour: str, symbol: str, row: int, column: int
-) -> None:
-    plot.add_scatter(
-        x=[made.value],
-        y=[label],
-        mode="markers",
-        marker={"symbol": symbol, "size": 10, "color": colour},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "thickness": 2,
-            "width": 5,
-            "array": [made.high - made.value],
-            "arrayminus": [made.value - made.low],
-        },
-        hovertemplate=f"%{{x:.3f}} [{made.low:.3f}, {made.high:.3f}]<extra>{label}</extra>",
-        row=row,
-        col=column,
-    )
 
 
 def lines(frames: Frames) -> list[str]:
@@ -125,10 +112,10 @@ def lines(frames: Frames) -> list[str]:
             continue
         for benchmark in rows["benchmark"].unique().sort():
             made = dict(_differences(rows, benchmark, group))
-            shown = [f"{one} − {other}" for one, other in PAIRS if f"{one} − {other}" in made]
-            if shown:
-                text = "; ".join(f"{pair} {_points(made[pair])}" for pair in shown)
-                over = drawn_over(made[shown[0]].seeds, made[shown[0]].questions)
+            if made:
+                text = "; ".join(f"{pair} {points(each)}" for pair, each in made.items())
+                first = next(iter(made.values()))
+                over = drawn_over(first.seeds, first.questions)
                 said.append(f"{name} on {benchmark}: {text} ({over}).")
         said += _learned_from(frames["run_updates"], group, name)
     return said
@@ -145,10 +132,6 @@ def _learned_from(updates: pl.DataFrame, arms: tuple[str, ...], name: str) -> li
     if not parts:
         return [f"Not here: {name.lower()} logged no groups that it learned from."]
     return [f"{name}, groups learned from a step: {', '.join(parts)}."]
-
-
-def _points(made: Estimate) -> str:
-    return f"{100 * made.value:+.1f} points [{100 * made.low:+.1f}, {100 * made.high:+.1f}]"
 
 
 MASKED_GRPO = Observation(

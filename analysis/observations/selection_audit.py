@@ -4,13 +4,18 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.comparison import accuracy_table, paired
+from analysis.comparison import CURVE_REPLICATES, accuracy_table, paired
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
-from analysis.observations.clustered import clustered_ratios, drawn_over, percent, points
+from analysis.observations.clustered import (
+    clustered_ratios,
+    drawn_over,
+    mean_of,
+)
 from analysis.observations.evidence import said_change
+from analysis.observations.marks import percent, points
 from analysis.observations.observation import Observation
-from analysis.statistics import Bootstrap, bootstrap_mean
+from analysis.statistics import REPLICATES, Bootstrap
 
 PICKS, AUDIT, ACCURACY = "selection_picks", "selection_audit", "arm_accuracy"
 CORRECT, RANDOM = "mean_entropy", "random"
@@ -53,23 +58,21 @@ def _changes(picks: pl.DataFrame, total: str, count: str = "draws") -> ByMetric:
     return {metric: made[metric,].minus(made[CORRECT,]) for metric in METRICS if (metric,) in made}
 
 
-def _accuracy(frames: Frames) -> dict[tuple[str, str], Bootstrap]:
-    """Accuracy of an arm that selects otherwise minus the method's, by arm and benchmark."""
+def _accuracy(frames: Frames, replicates: int = REPLICATES) -> dict[tuple[str, str], Bootstrap]:
+    """Accuracy of the method minus that of an arm that selects otherwise, by arm and benchmark."""
     accuracy = frames[ACCURACY]
     made = {}
     for benchmark in accuracy["benchmark"].unique().sort():
         method = accuracy_table(accuracy, OF_METHOD, benchmark)
         for arm in SELECTORS:
-            values = paired(accuracy_table(accuracy, arm, benchmark), method).values
-            try:
-                made[arm, benchmark] = bootstrap_mean(values)
-            except ValueError:  # no seed or question that both have
-                continue
+            pairs = paired(method, accuracy_table(accuracy, arm, benchmark))
+            if found := mean_of(pairs, replicates):
+                made[arm, benchmark] = found
     return made
 
 
 def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
-    picks, accuracy = _of_one_arm(frames), _accuracy(frames)
+    picks, accuracy = _of_one_arm(frames), _accuracy(frames, CURVE_REPLICATES)
     if picks.is_empty() and not accuracy:
         return say_empty(start(facts, ""), NO_DRAWS)
     plot = make_subplots(
@@ -85,7 +88,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
             "entropy, nat/token",
             "length, tokens",
             "valid chains, points",
-            "accuracy of an arm that selects so, minus exgrpo's, points",
+            "accuracy of exgrpo minus that of an arm that selects otherwise, points",
         ),
     )
     if picks.height:
@@ -142,6 +145,7 @@ def _draw_accuracy(plot: go.Figure, accuracy: dict[tuple[str, str], Bootstrap]) 
             row=2,
             horizontal=True,
             factor=100.0,
+            clip=(-100.0, 100.0),
         )
     plot.update_yaxes(
         tickvals=list(range(len(arms))), ticktext=arms, range=[-0.5, len(arms) - 0.5], row=2, col=1
@@ -201,7 +205,7 @@ def _other_arms(audit: pl.DataFrame, arm: str) -> list[str]:
 def _accuracy_lines(frames: Frames) -> list[str]:
     made = _accuracy(frames)
     there = [
-        f"Accuracy of {arm} (replays {what}) minus {OF_METHOD}: "
+        f"Accuracy of {OF_METHOD} minus {arm} (replays {what}): "
         + ", ".join(
             f"{test} {points(found)} ({drawn_over(found.seeds, found.questions)})"
             for (of, test), found in made.items()
@@ -214,7 +218,7 @@ def _accuracy_lines(frames: Frames) -> list[str]:
     missing = [arm for arm in SELECTORS if arm not in {of for of, _ in made}]
     if missing:
         there.append(
-            f"Not here: the accuracy of {', '.join(missing)} against {OF_METHOD}, for no seed has "
+            f"Not here: the accuracy of {OF_METHOD} against {', '.join(missing)}, for no seed has "
             "both."
         )
     return there
@@ -226,7 +230,8 @@ SELECTION_AUDIT = Observation(
     reading="Above: at every visit where there was a choice, what each metric would have taken, "
     "held against the lowest mean entropy (line at 0); chance is `a random one`. That is no "
     "effect on training: the buffer is the one that this arm made. The effect is below, where "
-    "arms that select otherwise were trained.",
+    "arms that select otherwise were trained: right of the line, the lowest mean entropy does "
+    "better.",
     queries=(PICKS, AUDIT, ACCURACY),
     draw=draw,
     lines=lines,

@@ -5,13 +5,15 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.drawing import Frames, StudyFacts, add_arm, say_empty
+from analysis.observations.clustered import first_arms
+from analysis.observations.marks import CHANGE, add_bars, estimated
 from analysis.observations.observation import Observation
 from analysis.snowball import QUERIES, detect
 from analysis.snowball.arms import curve
 from analysis.snowball.cells import NotHereError
 from analysis.snowball.replays import DELAYS, doses, gap
 from analysis.snowball.verdict import studied
-from analysis.theme import FLAWED, MUTED, VALID
+from analysis.theme import FLAWED, MUTED, VALID, Look
 
 REPLICATES = 2_000  # of what is drawn, not printed
 PANELS = ("Marked share over training", "After a first replay", "By dose, observed")
@@ -25,7 +27,7 @@ def _draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         "replays, 95 % interval, visit 0 is the placebo; right: of all studied arms"
     )
     plot.update_layout(title_subtitle_text=facts.subtitle(meaning), margin_t=120)
-    for arm in facts.arms:
+    for arm in first_arms(facts.arms):
         table = curve(fresh, arm)
         if table.height:
             lone = go.Figure()
@@ -51,19 +53,10 @@ def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
             continue  # nobody was visited so long after a replay
     if not made:
         return
-    halves = [each.interval()[1] - each.value for each in made.values()]
-    plot.add_scatter(
-        x=list(made),
-        y=[each.value for each in made.values()],
-        error_y={"type": "data", "array": halves, "width": 4, "color": MUTED},
-        mode="markers",
-        marker={"size": 9, "color": [MUTED if delay == 0 else FLAWED for delay in made]},
-        customdata=[[half] for half in halves],
-        hovertemplate="%{y:+.3f} ± %{customdata[0]:.3f}<extra></extra>",
-        showlegend=False,
-        row=1,
-        col=2,
-    )
+    for delay, each in made.items():
+        name, colour = ("placebo", MUTED) if delay == 0 else ("after a first replay", FLAWED)
+        style = Look(colour, "circle", "solid")
+        add_bars(plot, name, estimated([(delay, each)], CHANGE), style, col=2, form="+.3f")
     plot.add_hline(0, line_color=MUTED, line_width=1, row=1, col=2)
 
 
@@ -86,13 +79,14 @@ def _add_doses(plot: go.Figure, visits: pl.DataFrame) -> None:
 
 def _lines(frames: Frames) -> list[str]:
     snowball = detect(frames)
-    power = "" if snowball.power is None else f" Power, see docs: {snowball.power:.0%} at least."
     first, *rest = snowball.lines
-    return [first + power, *rest]
+    if snowball.power is None:
+        return [f"Not here: a verdict on a snowball. {snowball.reading}", *rest]
+    return [f"{first} Power, see docs: {snowball.power:.0%} at least.", *rest]
 
 
 SNOWBALL = Observation(
-    "snowball_detector",
+    "snowball",
     "Does replay of flawed chains spread flaws?",
     "A snowball needs a line of highest_entropy that leaves the others upwards (left) and answers "
     "that are flawed more often after a flawed replay, with nothing at visit 0 (middle). The right "

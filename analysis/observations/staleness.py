@@ -1,5 +1,7 @@
 """How old replayed experience is, and how far the policy has moved since (claim C13)."""
 
+from typing import Any
+
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
@@ -7,6 +9,7 @@ from plotly.subplots import make_subplots
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import first_arms, further
+from analysis.observations.marks import Bar, add_bars
 from analysis.observations.observation import Observation
 from analysis.theme import look
 
@@ -31,7 +34,11 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     places = {age: at for at, age in enumerate(bands["age_from"].unique().sort())}
     for number, arm in enumerate(arms):
         shift = 0.12 * (number - (len(arms) - 1) / 2)
-        _add_arm(plot, arm, bands.filter(pl.col("arm") == arm), places, shift)
+        mine = bands.filter(pl.col("arm") == arm).with_columns(
+            at=pl.col("age_from").replace_strict(places, return_dtype=pl.Float64) + shift
+        )
+        for column, (_, name) in enumerate(PANELS, 1):
+            add_bars(plot, arm, _bars(mine, name), look(arm), col=column, lines=True)
     plot.update_xaxes(
         tickvals=list(places.values()),
         ticktext=[str(age) for age in places],
@@ -47,34 +54,18 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     )
 
 
-def _add_arm(
-    plot: go.Figure, arm: str, rows: pl.DataFrame, places: dict[int, int], shift: float
-) -> None:
-    style = look(arm)
-    for column, (_, name) in enumerate(PANELS, 1):
-        bar = {
-            "type": "data",
-            "symmetric": False,
-            "array": (rows["ratio_p95"] - rows["ratio_p50"]).to_list(),
-            "arrayminus": (rows["ratio_p50"] - rows["ratio_p05"]).to_list(),
-            "thickness": 1,
-            "width": 3,
-        }
-        plot.add_scatter(
-            x=[places[age] + shift for age in rows["age_from"]],
-            y=rows[name].to_list(),
-            name=arm,
-            legendgroup=arm,
-            showlegend=column == 1,
-            mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 1.5},
-            marker={"color": style.colour, "symbol": style.symbol, "size": 8},
-            error_y=bar if name == "ratio_p50" else None,
-            customdata=rows["with_gradient"].to_list(),
-            hovertemplate="%{y:.3f}<br>trajectories %{customdata}<extra>" + arm + "</extra>",
-            row=1,
-            col=column,
-        )
+def _bars(rows: pl.DataFrame, name: str) -> list[Bar]:
+    """A column by age; only the ratios have a bar."""
+    known = rows.drop_nulls(name).iter_rows(named=True)
+    if name != "ratio_p50":
+        return [Bar(row["at"], row[name], note=_count(row)) for row in known]
+    return [
+        Bar(row["at"], row[name], row["ratio_p05"], row["ratio_p95"], _count(row)) for row in known
+    ]
+
+
+def _count(row: dict[str, Any]) -> str:
+    return f"trajectories {row['with_gradient']}"
 
 
 def lines(frames: Frames) -> list[str]:

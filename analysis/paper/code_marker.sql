@@ -5,6 +5,13 @@
 -- column without_code: mean over answers without code
 -- column with_code: mean over answers with code
 -- column difference: with minus without
-select measure, difficulty, without_code, with_code, with_code - without_code as difference
+-- column shortfall: without minus with
+select
+    measure,
+    difficulty,
+    without_code,
+    with_code,
+    with_code - without_code as difference,
+    without_code - with_code as shortfall
 from code
 order by measure, difficulty

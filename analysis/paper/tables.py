@@ -26,7 +26,7 @@ TABLES: dict[str, dict[str, pl.DataType]] = {
     "benchmarks": {"benchmark": TEXT, "domain": TEXT, "questions": COUNT, "samples": COUNT},
     "costs": {
         "source": TEXT, "backbone": TEXT, "method": TEXT, "mean_seconds": NUMBER,
-        "least_seconds": NUMBER, "most_seconds": NUMBER, "buffer_gigabytes": NUMBER,
+        "buffer_gigabytes": NUMBER,
     },
     "chains": {
         "source": TEXT, "difficulty": TEXT, "measure": TEXT, "valid": NUMBER, "flawed": NUMBER,

@@ -13,7 +13,6 @@
 -- column right_fresh: right fresh trajectories of groups with signal for which that is known
 -- column with_entropy: of them, entropy known
 -- column summed_entropy: sum over these of the mean token entropy [nat/token]
--- column summed_square: sum over these of its square [nat^2/token^2]
 -- column checked: of the right fresh ones, chain checked
 -- column valid: of those, chain valid
 with kinds as (
@@ -30,7 +29,6 @@ with kinds as (
         count(*) as right_fresh,
         count(trajectories.mean_entropy) as with_entropy,
         sum(trajectories.mean_entropy) as summed_entropy,
-        sum(trajectories.mean_entropy ** 2) as summed_square,
         count(coalesce(trajectories.chain_valid, judgements.valid)) as checked,
         count(*) filter (where coalesce(trajectories.chain_valid, judgements.valid)) as valid
     from trajectories
@@ -62,7 +60,6 @@ select
     sum(right_fresh)::bigint as right_fresh,
     sum(with_entropy)::bigint as with_entropy,
     sum(summed_entropy) as summed_entropy,
-    sum(summed_square) as summed_square,
     sum(checked)::bigint as checked,
     sum(valid)::bigint as valid
 from marked

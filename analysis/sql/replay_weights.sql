@@ -8,7 +8,6 @@
 -- column trajectories: replayed trajectories with a gradient
 -- column from_ratio: furthest that a trajectory's least or greatest weight lies from w / (w + beta), w its least or greatest ratio
 -- column from_sum: the same from w + beta w
--- column from_plain: the same from w
 with ends as (
     select
         runs.study,
@@ -26,8 +25,7 @@ select
     min(beta) as beta,
     count(*) // 2 as trajectories,
     max(abs(weight - ratio / (ratio + beta))) as from_ratio,
-    max(abs(weight - (ratio + beta * ratio))) as from_sum,
-    max(abs(weight - ratio)) as from_plain
+    max(abs(weight - (ratio + beta * ratio))) as from_sum
 from ends
 group by study, arm
 order by study, arm

@@ -1,5 +1,5 @@
 -- purpose: How often are retired questions still right when they are asked again, against questions that have not retired, asked at the same time?
--- grain: a run, steps since retirement in spans, retired or not, and a question; runs that asked a retired question again
+-- grain: a run, steps since retirement in spans, retired or not, and a question; windows in which both kinds were asked
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
 -- param span integer >= 1 = 25: steps since retirement that are taken together
@@ -57,6 +57,7 @@ weights as (
 weighted as (
     select run, since, retired, question, success_share, 1.0::double as weight
     from asked
+    semi join weights using (run, place)
     where retired
     union all
     select

@@ -10,7 +10,6 @@
 -- column draws: visits of the question with more than one stored trajectory
 -- column same: of them, the metric takes the one of lowest mean entropy; random: expected
 -- column summed_entropy: sum over the draws of the pick's mean token entropy at that step [nat/token]
--- column summed_nll: sum over the draws of its negative log-probability at that step [nat/token]
 -- column summed_length: sum over the draws of its length [token]
 -- column checked: draws in which the chain of every candidate was checked
 -- column valid: of those, the pick's chain is valid; random: expected
@@ -60,7 +59,6 @@ select
     round(sum(weight))::bigint as draws,
     sum(weight * (mean_entropy_rank = 0)::int) as same,
     sum(weight * mean_entropy) as summed_entropy,
-    sum(weight * nll) as summed_nll,
     sum(weight * length) as summed_length,
     round(coalesce(sum(weight) filter (where all_checked), 0))::bigint as checked,
     coalesce(sum(weight * chain_valid::int) filter (where all_checked), 0) as valid

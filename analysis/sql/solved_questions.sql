@@ -9,7 +9,7 @@
 -- column question: question id
 -- column solved_step: step of the first visit that solved it [step]
 -- column later: graded visits after it
--- column least_share: least share right at these; null if there is none [share]
+-- column later_failed: of these, with nothing right
 -- column last_share: share right at the last of them; null if there is none [share]
 with graded as (
     select run, question, step, visit, success_share
@@ -30,7 +30,7 @@ select
     solves.question,
     any_value(solves.solved_step) as solved_step,
     count(graded.visit) as later,
-    min(graded.success_share) as least_share,
+    count(*) filter (where graded.success_share = 0) as later_failed,
     arg_max(graded.success_share, graded.visit) as last_share
 from solves
 join scope($study, $run) as runs using (run)

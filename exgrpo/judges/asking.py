@@ -3,15 +3,17 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 
 from exgrpo.errors import UserError
+from exgrpo.judges.background import begin
 from exgrpo.judges.judge import Case, Judge, Judgement, UnansweredError
 from exgrpo.judges.verdicts import Verdicts, key_of
 
 MOST_FAILURES = 8  # in a row: then the judge itself is taken for broken
 _SAY_EVERY = 10.0  # seconds
+_UNNOTICED = 0.5  # seconds that an end may take without a word
 
 
 @dataclass
@@ -26,28 +28,34 @@ class Tally:
     judged: int = 0
     unanswered: Counter[str] = field(default_factory=Counter)
 
+    def __str__(self) -> str:
+        return (
+            f"{self.cases:,} seen: {self.judged:,} judged, {self.known:,} known, "
+            f"{self.unanswered.total():,} without an answer"
+        )
+
 
 def judge_all(
     judge: Judge,
     cases: Iterable[Case],
     verdicts: Verdicts,
     workers: int = 1,
-    say: Callable[[Tally], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Tally:
     """Put a verdict on every case into `verdicts`; those that are there cost nothing.
 
     Equal cases are asked about once. A case without an answer is counted and left for the next
     time. Raises UserError when the judge does, or after `MOST_FAILURES` cases in a row without an
     answer. Whatever ends it early (Ctrl-C too), answers that are on their way are waited for and
-    kept.
+    kept; a Ctrl-C during that drops them.
     """
     tally, failures, said = Tally(), 0, time.monotonic()
     pending: dict[Future[Judgement], str] = {}
     asked: set[str] = set()
 
-    def settle(done: Iterable[Future[Judgement]]) -> None:
-        nonlocal failures
-        for future in done:
+    def settle() -> None:
+        nonlocal failures, said
+        for future in wait(pending, _SAY_EVERY, FIRST_COMPLETED).done:
             key = pending.pop(future)
             asked.discard(key)
             try:
@@ -63,29 +71,33 @@ def judge_all(
             else:
                 tally.judged += 1
                 failures = 0
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            say(str(tally))
 
-    with ThreadPoolExecutor(workers) as pool:
+    try:
+        for case in cases:
+            tally.cases += 1
+            key = key_of(judge, case)
+            if key in asked or verdicts.get(key) is not None:
+                tally.known += 1
+                continue
+            while len(pending) >= workers:
+                settle()
+            asked.add(key)
+            pending[begin(judge.judge, case)] = key
+        while pending:
+            settle()
+    except BaseException as cause:
+        judge.stop()
         try:
-            for case in cases:
-                tally.cases += 1
-                key = key_of(judge, case)
-                if key in asked or verdicts.get(key) is not None:
-                    tally.known += 1
-                    continue
-                asked.add(key)
-                pending[pool.submit(judge.judge, case)] = key
-                if len(pending) >= 2 * workers:
-                    settle(wait(pending, return_when=FIRST_COMPLETED).done)
-                if time.monotonic() - said > _SAY_EVERY:
-                    said = time.monotonic()
-                    say(tally)
-            while pending:
-                settle(wait(pending, return_when=FIRST_COMPLETED).done)
-        except BaseException:
-            judge.stop()
-            pool.shutdown(cancel_futures=True)
+            if left := wait(pending, _UNNOTICED).not_done:
+                again = " again" if isinstance(cause, KeyboardInterrupt) else ""
+                say(f"waiting for {len(left)} requests, Ctrl-C{again} to drop them")
+                wait(pending)
+        finally:
             for future, key in pending.items():
-                if not future.cancelled() and future.exception() is None:
+                if future.done() and future.exception() is None:
                     verdicts.put(key, future.result())
-            raise
+        raise
     return tally

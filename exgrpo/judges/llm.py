@@ -46,6 +46,7 @@ Say in a few sentences what you found. Then end with your verdict: \boxed{{yes}}
 sound from beginning to end, \boxed{{no}} if it is not."""
 
 _REASON_LENGTH = 500  # characters of a reply that are kept
+_THOUGHT = re.compile(r"<think>.*?</think>", re.S)
 _WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 
 
@@ -82,7 +83,7 @@ def _judge(endpoint: Endpoint, model: str, sampling: Sampling, case: Case) -> Ju
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
     }
-    return verdict(endpoint.ask("/chat/completions", body, _reply))
+    return verdict(*endpoint.ask("/chat/completions", body, _reply))
 
 
 def prompt(case: Case) -> str:
@@ -92,25 +93,39 @@ def prompt(case: Case) -> str:
     return RUBRIC.format(mark=mark, **parts)
 
 
-def verdict(reply: str) -> Judgement:
-    """The last box of a reply, `yes` or `no`; undecided where it has none."""
-    boxed = answers.last_box(reply)
+def verdict(reply: str, cut: bool = False) -> Judgement:
+    """The last box outside of the thinking, `yes` or `no`; undecided where there is none.
+
+    cut: the reply was longer than `max_tokens`, so its last box is not the model's last word.
+    """
+    said = _without_thinking(reply)
+    boxed = answers.last_box(said)
     word = _WRAPPED.sub(r"\1", boxed or "").strip(" .*$").lower()
-    reason = " ".join(reply.split())
+    reason = " ".join((said.strip() or reply).split())
     if len(reason) > _REASON_LENGTH:
         reason = f"... {reason[-_REASON_LENGTH:]}"  # the finding stands at the end
+    if cut:
+        return Judgement(None, f"the reply was cut off, --max-tokens is too few: {reason}")
     if word not in ("yes", "no"):
         return Judgement(None, f"no verdict in the reply: {reason or 'it is empty'}")
     return Judgement(word == "yes", reason)
 
 
-def _reply(answer: Any) -> str:
-    """The text of a chat completion. Raises UnansweredError on anything else."""
+def _without_thinking(reply: str) -> str:
+    """What stands outside <think>...</think>; a server may send one of the two marks alone."""
+    rest = _THOUGHT.sub("", reply)
+    return rest.rpartition("</think>")[2].partition("<think>")[0]
+
+
+def _reply(answer: Any) -> tuple[str, bool]:
+    """Text of a chat completion, and if it was cut off. UnansweredError on anything else."""
     try:
-        content = answer["choices"][0]["message"]["content"]
-    except (KeyError, IndexError, TypeError) as error:
+        choice = answer["choices"][0]
+        content = choice["message"]["content"]
+        cut = choice.get("finish_reason") == "length"
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
         shown = json.dumps(answer)[:200]
         raise UnansweredError(f"the reply is no chat completion: {shown}") from error
     if content is not None and not isinstance(content, str):
         raise UnansweredError(f"the content of the reply is no text: {content!r:.200}")
-    return content or ""
+    return content or "", cut

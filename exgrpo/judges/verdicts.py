@@ -38,8 +38,16 @@ class Verdicts:
                 "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, valid INTEGER, "
                 "reason TEXT NOT NULL) WITHOUT ROWID"
             )
+            columns = self._file.execute("SELECT name FROM pragma_table_info('verdicts')")
+            names = [name for (name,) in columns]
         except (sqlite3.Error, OSError) as error:
             raise self._broken(error) from error
+        if names != ["key", "valid", "reason"]:
+            self._file.close()
+            raise UserError(
+                f"{self._path}: another version of the workbench made it: its table `verdicts` has "
+                f"the columns {', '.join(names)}. Move it away, and all is judged anew."
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
