@@ -50,16 +50,16 @@ class StudyResult:
 
 def results_page(studies: list[StudyResult], page: str) -> str:
     """The page, of the file named `page`. studies: the first one first; all have one ledger."""
-    study = studies[0].name
+    first = studies[0].name
     words = ", ".join(f"`{word}`" for word in ORDER)
     lines = [
-        f"{HEADING}`{study}` says",
+        f"{HEADING}`{first}` says",
         "",
         "Written from the lake, with nothing typed by hand. To make it again:",
         "",
         "```",
-        f"make reproduce STUDY={study}   # trains what is not trained yet; FINISHED=1: nothing",
-        f"make results STUDY={study} PAGE=docs/results/{page}",
+        f"make reproduce STUDY={first}   # trains what is not trained yet; FINISHED=1: nothing",
+        f"make results STUDY={first} PAGE=docs/results/{page}",
         "```",
         "",
         "A verdict on a claim C speaks about the study's own model, task and world, never about "
