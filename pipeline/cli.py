@@ -217,11 +217,17 @@ def claims(
         str | None, typer.Option(help="All about this one: C9a; C9: its parts.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
+    paper: Annotated[
+        str | None, typer.Option(help="Answer a question about the paper's tables; list: which.")
+    ] = None,
     results: Results = RESULTS,
 ) -> None:
     """Print the ledger: every claim, the paper's figure, and what a study says of it."""
-    from pipeline.claims import show_claims
+    from pipeline.claims import show_claims, show_paper_tables
 
+    if paper is not None:
+        show_paper_tables(None if paper == "list" else paper)
+        return
     show_claims(results, study, claim, as_json)
 
 

@@ -175,6 +175,7 @@ def test_a_second_interrupt_drops_what_is_on_its_way(tmp_path: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
+import polars  # its signal handler does not wake a lock that is waited for
 from exgrpo.judges.asking import judge_all
 from exgrpo.judges.verdicts import Verdicts
 from tests.test_judges_llm import Endpoint, Sampling, cases, llm
