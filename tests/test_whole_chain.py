@@ -165,6 +165,8 @@ def test_a_changed_setting_makes_anew_only_what_depends_on_it(
     ("path", "made_anew"),
     [
         ("claims.yaml", {"analyse", "figures", "report", "summary"}),
+        ("statements.yaml", {"analyse", "figures", "report", "summary"}),
+        ("paper/scores.csv", {"analyse", "figures", "report", "summary"}),
         ("sql/buckets.sql", {"analyse", "figures", "report", "summary"}),
         ("templates/report.html.j2", {"report"}),
     ],
