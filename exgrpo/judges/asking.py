@@ -14,6 +14,7 @@ from exgrpo.judges.verdicts import Verdicts, key_of
 MOST_FAILURES = 8  # in a row: then the judge itself is taken for broken
 _SAY_EVERY = 10.0  # seconds
 _UNNOTICED = 0.5  # seconds that an end may take without a word
+_GLANCE = 0.2  # seconds: with polars loaded, Ctrl-C is seen only when a wait ends
 
 
 @dataclass
@@ -55,7 +56,7 @@ def judge_all(
 
     def settle() -> None:
         nonlocal failures, said
-        for future in wait(pending, _SAY_EVERY, FIRST_COMPLETED).done:
+        for future in wait(pending, _GLANCE, FIRST_COMPLETED).done:
             key = pending.pop(future)
             asked.discard(key)
             try:
@@ -94,7 +95,8 @@ def judge_all(
             if left := wait(pending, _UNNOTICED).not_done:
                 again = " again" if isinstance(cause, KeyboardInterrupt) else ""
                 say(f"waiting for {len(left)} requests, Ctrl-C{again} to drop them")
-                wait(pending)
+                while wait(pending, _GLANCE).not_done:
+                    pass
         finally:
             for future, key in pending.items():
                 if future.done() and future.exception() is None:

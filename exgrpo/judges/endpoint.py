@@ -137,7 +137,7 @@ class Endpoint:
             return bytes(reply.read(_MOST_BYTES))
 
     def _say_once(self, reason: str) -> None:
-        if not self._said:
+        if not self._said and not self._closed.is_set():
             self._said = True
             self._say(f"asking again, {self._patience.attempts} times at most: {reason}")
 
