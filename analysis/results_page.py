@@ -108,7 +108,11 @@ def _study(study: StudyResult) -> list[str]:
         if word in LOUD:
             lines += [line for pair in found for line in _beside(*pair)]
     lines += ["", CLAIM_NOTE, "", "### Arms", ""]
-    lines += markdown_table(list(closing.HEADER), closing.closing_rows(study.comparison))
+    measured = {entry["arm"] for entry in study.comparison["arms"]}
+    rows = [row for row in closing.closing_rows(study.comparison) if row[0] in measured]
+    lines += markdown_table(list(closing.HEADER), rows)
+    if waiting := [f"`{arm}`" for arm in study.comparison["planned"] if arm not in measured]:
+        lines += ["", f"Planned, with no run finished yet: {', '.join(waiting)}."]
     lines += ["", closing.meaning(study.comparison), "", "### What was observed", ""]
     for each in study.observed:
         lines += [f"**{each.title}**", "", *(f"- {line}" for line in each.lines), ""]

@@ -50,6 +50,7 @@ def test_contradictions_come_first_and_every_claim_is_told() -> None:
     for claim, _ in study.verdicts:  # what qualifies a verdict stands beside it
         said = f"{claim.statement.rstrip('.')}. By seed. Deviations: {claim.deviations}." in page
         assert said == (claim in loud), claim.id
+    assert "no run finished yet: `exgrpo`." in page
     assert "no arm `x`" in page and "- A." in page and "- steps: 3" in page
 
 
