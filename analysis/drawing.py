@@ -90,6 +90,8 @@ def say_empty(plot: go.Figure, what: str) -> go.Figure:
         x=0.5,
         y=0.5,
     )
+    plot.update_xaxes(visible=False)
+    plot.update_yaxes(visible=False)
     return plot.update_layout(height=EMPTY_HEIGHT)
 
 

@@ -82,7 +82,7 @@ def _lines(frames: Frames) -> list[str]:
     first, *rest = snowball.lines
     if snowball.power is None:
         return [f"Not here: a verdict on a snowball. {snowball.reading}", *rest]
-    return [f"{first} Power, see docs: {snowball.power:.0%} at least.", *rest]
+    return [f"{first} Power to find a strong one: at least {snowball.power:.0%}.", *rest]
 
 
 SNOWBALL = Observation(
