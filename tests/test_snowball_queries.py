@@ -121,13 +121,16 @@ def test_the_observation_is_drawn_and_told_on_any_lake(
     drawn = {trace.name for trace in plot.data} & set(facts.arms)
     assert drawn == set(frames["snowball_fresh"]["arm"])
     lines = SNOWBALL.lines(frames)
-    assert lines[0].startswith("Snowball of marker `flawed`: ")
-    assert sum(line.startswith("Not here: ") for line in lines) == sum(
-        part.value is None for part in detect(frames).parts
+    found = detect(frames)
+    untested = found.verdict == "not testable here"
+    verdict = "Not here: a verdict on a snowball. " if untested else "Snowball of marker `flawed`: "
+    assert lines[0].startswith(verdict)
+    assert sum(line.startswith("Not here: ") for line in lines[1:]) == sum(
+        part.value is None for part in found.parts
     )
     nothing = {name: frame.clear() for name, frame in frames.items()}
     assert "Nothing to show" in SNOWBALL.draw(facts, nothing).layout.annotations[-1].text
-    assert "not testable here" in SNOWBALL.lines(nothing)[0]
+    assert SNOWBALL.lines(nothing)[0].startswith("Not here: a verdict on a snowball. ")
 
 
 @pytest.mark.parametrize("marker", MARKERS)
