@@ -33,7 +33,9 @@ def with_partner(
     The rest adds nothing to an AUROC inside strata.
     """
     both = pl.col(positive).any() & (~pl.col(positive)).any()
-    return rows.drop_nulls([score, positive, *within]).filter(both.over("seed", *within))
+    known = rows.drop_nulls([score, positive, *within])
+    known = known.filter(pl.col(score).cast(pl.Float64).is_not_nan())
+    return known.filter(both.over("seed", *within))
 
 
 def share_with_partner(rows: pl.DataFrame, positive: str, within: Sequence[str]) -> float:

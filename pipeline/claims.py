@@ -167,6 +167,9 @@ def _everything(claim: Claim, verdict: Verdict, study: str | None) -> str:
                 else ""
             )
         )
+    elif verdict.power is not None and claim.effect is not None:
+        effect = show_effect(claim.effect, claim.unit)
+        lines.append(f"power       {verdict.power:.2f} for {effect}")
     if verdict.permutation_p is not None:
         lines.append(f"permutation p {verdict.permutation_p:.4f}, of labels within a question")
     return "\n".join([*lines, *(f"            {note}" for note in verdict.notes)])

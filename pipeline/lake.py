@@ -111,7 +111,7 @@ def _drop_judgements(run: str, lake: Path) -> None:
     """Take back what was said of the trajectories that a run had before: their ids are the same."""
     for place in sorted((lake / "entries").glob(f"{_JUDGEMENTS}-*.json")):
         if judged_run(place.stem) == run:
-            place.unlink()
+            place.unlink(missing_ok=True)
             print(f"{run}: its trajectories are new, so {place.stem} is dropped: `exgrpo judge`")
 
 

@@ -23,6 +23,12 @@ def write_results(studies: list[Study], results: Path, page: Path) -> None:
     analysed = [made for study in studies if (made := _result(study, results)) is not None]
     if not analysed or analysed[0].name != studies[0].name:
         raise not_analysed(results / studies[0].name / "analyses", studies[0].name)
+    for other in analysed[1:]:
+        if [claim for claim, _ in other.verdicts] != [claim for claim, _ in analysed[0].verdicts]:
+            raise UserError(
+                f"{other.name} was judged by another ledger than {analysed[0].name}. "
+                f"Run `exgrpo analyse --study` for both again."
+            )
     for name, table in results_tables(analysed).items():
         write_whole(page.with_suffix("") / f"{name}.csv", table.write_csv().encode())
     write_whole(page, results_page(analysed, page.name).encode())
@@ -33,7 +39,7 @@ def _check_page(page: Path) -> None:
     """Only a page of results is written over, and its folder of tables is none of a file."""
     if page.suffix != ".md":
         raise UserError(f"--to {page}: no Markdown file. Name one that ends in .md.")
-    if page.exists() and not (page.is_file() and page.read_text().startswith(HEADING)):
+    if page.exists() and not (page.is_file() and page.read_bytes().startswith(HEADING.encode())):
         raise UserError(f"--to {page}: is there and no page of results. Name another file.")
     if (folder := page.with_suffix("")).exists() and not folder.is_dir():
         raise UserError(f"{folder}: the tables go there, and it is no folder. Name another page.")

@@ -7,6 +7,7 @@ from planted_worlds import World, catalog, play
 
 from analysis.claims import Ledger, judge, load_ledger
 from analysis.snowball import ask, snowball_finding
+from analysis.snowball.verdict import STRONG
 
 CLAIMS = {claim.id: claim for claim in load_ledger().claims}
 SMALL = World(seeds=3, steps=60, pool=120)
@@ -26,6 +27,10 @@ def test_the_ledger_shows_what_the_detector_found(strong: dict[str, pl.DataFrame
     assert (shown.value, shown.low, shown.high) == (found.value, found.low, found.high)
     assert shown.value is not None and shown.value > 0
     assert shown.p == found.p and shown.notes == found.notes
+
+
+def test_the_effect_that_the_ledger_names_is_the_planted_one() -> None:
+    assert CLAIMS["C8"].effect == STRONG["arms contrast"]
 
 
 def test_it_counts_in_the_family(strong: dict[str, pl.DataFrame]) -> None:

@@ -41,6 +41,7 @@ def test_without_a_key_none_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
         Reply(200, b'{"choices": [{"message": {"content": 3}}]}'),
         Reply(200, seconds=1.0),  # over the time limit
         Reply(200, b" " * 100 + YES.content, drip=0.02),  # over it in all, never between two bytes
+        Reply(500, b"busy " * 40, drip=0.02),
     ],
 )
 def test_what_may_heal_is_tried_again(bad: Reply) -> None:

@@ -1,4 +1,4 @@
-"""Tests of claims on what the entropy of a right answer tells: AUROC, bootstrapped by question."""
+"""Tests of claims on what the entropy of a right answer tells: AUROC over seeds and questions."""
 
 from collections.abc import Sequence
 

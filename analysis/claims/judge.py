@@ -4,6 +4,7 @@ A claim is `supported` when its interval lies wholly above the threshold, `contr
 wholly below, and `inconclusive (underpowered)` when it holds the threshold; `not testable here`
 when arms, a benchmark or a second seed are missing, or nothing varies. Intervals are those of
 `Bootstrap.interval`, at the rate that Holm grants over all testable claims of the ledger.
+C8 has a rule of its own (docs/snowball.md).
 Statements that are counted (`analysis.claims.counted`) are outside that family.
 """
 

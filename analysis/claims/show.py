@@ -73,5 +73,5 @@ def _number(value: float, unit: Unit) -> str:
         if value > _LARGEST:
             return f"> {_number(_LARGEST, unit)}"
         value = math.expm1(value)
-    text = f"{factor * value:{sign}.{decimals}f}"
+    text = f"{factor * value:{sign}z.{decimals}f}"
     return text if value else text.removeprefix("+")

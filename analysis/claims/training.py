@@ -112,6 +112,8 @@ def _by_arm(
 
 
 def _over_seeds(values: np.ndarray, notes: list[str], least: float, greatest: float) -> Finding:
+    if np.isnan(values).any():
+        raise NotTestableError("the log of a run has no number there")
     return Finding(bootstrap_mean(values[:, None]), notes, least, greatest, by_question=False)
 
 

@@ -140,12 +140,11 @@ def _signal(arm: str, rows: pl.DataFrame) -> str:
     rows = rows.with_columns(pl.col("difficulty").fill_null("first visits"))
     signal, visits = (
         dict(
-            _parts(rows, column, "difficulty")
-            .group_by("difficulty")
-            .agg(pl.col("share").sum() / rows["seed"].n_unique())
+            found.group_by("difficulty")
+            .agg(pl.col("share").sum() / found["seed"].n_unique())
             .iter_rows()
         )
-        for column in ("advantage", "visits")
+        for found in (_parts(rows, column, "difficulty") for column in ("advantage", "visits"))
     )
     if not signal:
         return f"Not here: {arm} logged no advantages, so its signal cannot be placed."

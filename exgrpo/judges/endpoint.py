@@ -102,10 +102,9 @@ class Endpoint:
             try:
                 return read(self._answer(path, body))
             except urllib.error.HTTPError as error:
-                with error:
-                    self._reached = True
-                    reason = self._refused(error)
-                    wait = max(wait, _retry_after(error.headers.get("Retry-After")))
+                self._reached = True
+                reason = self._refused(error)
+                wait = max(wait, _retry_after(error.headers.get("Retry-After")))
             except UnansweredError as error:
                 reason = str(error)
             except TimeoutError:
@@ -152,7 +151,7 @@ class Endpoint:
     def _refused(self, error: urllib.error.HTTPError) -> str:
         """Why the server did not answer. Raises where asking the same again is of no use."""
         try:
-            content = begin(error.read, _MOST_BYTES).result(self._patience.timeout)
+            content = begin(_read_whole, error).result(self._patience.timeout)
         except (OSError, http.client.HTTPException):
             content = b""
         said = " ".join(_clean(content.decode(errors="replace")).split())[:300]
@@ -163,6 +162,12 @@ class Endpoint:
         if error.code not in _BUSY:
             raise UnansweredError(reason) from error
         return reason
+
+
+def _read_whole(error: urllib.error.HTTPError) -> bytes:
+    """Its body. It is closed where it is read: closing elsewhere would wait for the reading."""
+    with error:
+        return bytes(error.read(_MOST_BYTES))
 
 
 @dataclass

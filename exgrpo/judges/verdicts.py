@@ -41,6 +41,8 @@ class Verdicts:
             columns = self._file.execute("SELECT name FROM pragma_table_info('verdicts')")
             names = [name for (name,) in columns]
         except (sqlite3.Error, OSError) as error:
+            if hasattr(self, "_file"):
+                self._file.close()
             raise self._broken(error) from error
         if names != ["key", "valid", "reason"]:
             self._file.close()
