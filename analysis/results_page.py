@@ -94,7 +94,7 @@ def _word(verdict: Verdict, claim: Claim) -> str:
 
 
 def _study(study: StudyResult) -> list[str]:
-    lines = [f"## {study.world[0].upper()}{study.world[1:]}", ""]
+    lines = [f"## `{study.name}`: {study.world}", ""]
     lines += [f"- {label}: {text}" for label, text in study.facts]
     for word in ORDER:
         found = [pair for pair in study.verdicts if pair[1].verdict == word]

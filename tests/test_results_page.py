@@ -40,7 +40,7 @@ def test_contradictions_come_first_and_every_claim_is_told() -> None:
     page = results_page([study], "study.md")
     places = [page.index(f"### {word[0].upper()}{word[1:]}: 1") for word in ORDER]
     assert places == sorted(places)
-    glance = page[page.index("## At a glance") : page.index("## Hard world")]
+    glance = page[page.index("## At a glance") : page.index("## `study`: hard world")]
     for claim, verdict in study.verdicts:
         assert f"| {claim.id} | {claim.short} |" in glance
         assert page.count(f"{claim.id}") >= 2, verdict
