@@ -2,11 +2,10 @@
 
 import plotly.graph_objects as go
 import polars as pl
-from plotly.subplots import make_subplots
 
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations.clustered import first_arms, further
-from analysis.observations.marks import Bar, add_bars
+from analysis.observations.marks import Bar, add_bars, arm_panels
 from analysis.observations.observation import Observation
 from analysis.theme import INK, MUTED, VALID, Look, faded
 
@@ -57,15 +56,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         return say_empty(start(facts, meaning), "no arm of this study has a buffer")
     columns = min(COLUMNS, len(arms))
     height = -(-len(arms) // columns)
-    plot = make_subplots(
-        height,
-        columns,
-        shared_yaxes=True,
-        shared_xaxes=True,
-        subplot_titles=arms,
-        horizontal_spacing=0.03,
-        vertical_spacing=0.25 / (height + 1),
-    )
+    plot = arm_panels(arms, COLUMNS)
     most = rows["bucket"].max()
     named: set[str] = set()
     for place, arm in enumerate(arms):

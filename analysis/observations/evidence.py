@@ -12,7 +12,7 @@ import polars as pl
 from analysis.arms import arm_order
 from analysis.drawing import StudyFacts
 from analysis.observations.clustered import Cell, clustered_ratios
-from analysis.observations.marks import add_bars, estimated, interval_within
+from analysis.observations.marks import add_bars, bounds, estimated
 from analysis.statistics import Bootstrap
 from analysis.theme import MUTED, Look
 
@@ -49,21 +49,14 @@ def said(made: Bootstrap | None) -> str:
     """An AUROC as `0.612 [0.580, 0.644]`."""
     if made is None:
         return "not known (no pair)"
-    return f"{made.value:.3f}{_interval(made, '.3f', (0, 1))}"
+    return f"{made.value:.3f}{bounds(made, (0, 1), '.3f')}"
 
 
 def said_change(made: Bootstrap | None, places: int = 3) -> str:
     """A difference as `+0.012 [-0.003, +0.027]`."""
     if made is None:
         return "not known"
-    return f"{made.value:+.{places}f}{_interval(made, f'+.{places}f')}"
-
-
-def _interval(made: Bootstrap, form: str, clip: tuple[float, float] = UNBOUNDED) -> str:
-    low, high = interval_within(made, clip)
-    if low == high:
-        return " (every draw: no interval)"  # all pairs alike: the bootstrap cannot tell
-    return f" [{low:{form}}, {high:{form}}]"
+    return f"{made.value:+.{places}f}{bounds(made, UNBOUNDED, f'+.{places}f')}"
 
 
 def spread(values: Mapping[str, float], places: int, unit: str = "") -> str:

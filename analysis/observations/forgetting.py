@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 import polars as pl
-from plotly.subplots import make_subplots
 
 from analysis.arms import REFERENCE
 from analysis.drawing import Frames, StudyFacts, say_empty, start
@@ -16,7 +15,7 @@ from analysis.observations.clustered import (
     further,
     paired_difference,
 )
-from analysis.observations.marks import SHARE, add_bars, estimated, percent, points
+from analysis.observations.marks import SHARE, add_bars, arm_panels, estimated, percent, points
 from analysis.observations.observation import Observation
 from analysis.statistics import Bootstrap
 from analysis.theme import FLAWED, VALID, Look
@@ -39,15 +38,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         return say_empty(start(facts, meaning), NOBODY)
     columns = min(COLUMNS, len(arms))
     height = -(-len(arms) // columns)
-    plot = make_subplots(
-        height,
-        columns,
-        shared_yaxes=True,
-        shared_xaxes=True,
-        subplot_titles=arms,
-        horizontal_spacing=0.03,
-        vertical_spacing=0.25 / (height + 1),
-    )
+    plot = arm_panels(arms, COLUMNS)
     for place, arm in enumerate(arms):
         row, column = place // columns + 1, place % columns + 1
         for retired, name, look in KINDS:

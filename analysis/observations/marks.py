@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from analysis.statistics import Bootstrap
 from analysis.theme import Look
@@ -85,6 +86,21 @@ def add_bars(
     )
 
 
+def arm_panels(arms: list[str], most: int) -> go.Figure:
+    """A panel an arm, `most` side by side at most."""
+    columns = min(most, len(arms))
+    height = -(-len(arms) // columns)
+    return make_subplots(
+        height,
+        columns,
+        shared_yaxes=True,
+        shared_xaxes=True,
+        subplot_titles=arms,
+        horizontal_spacing=0.03,
+        vertical_spacing=0.25 / (height + 1),
+    )
+
+
 def _hover(bar: Bar, form: str) -> str:
     ends = "" if bar.low is None else f" [{bar.low:{form}}, {bar.high:{form}}]"
     note = f"<br>{bar.note}" if bar.note else ""
@@ -93,16 +109,17 @@ def _hover(bar: Bar, form: str) -> str:
 
 def percent(made: Bootstrap) -> str:
     """`93.1 % [91.0, 95.2]`: a share with its 95 % interval, cut to what a share can be."""
-    return f"{100 * made.value:.1f} %{_bounds(made, SHARE, '.1f')}"
+    return f"{100 * made.value:.1f} %{bounds(made, SHARE, '.1f', 100)}"
 
 
 def points(made: Bootstrap) -> str:
     """`+1.2 points [-0.4, +2.9]`: a difference of shares with its 95 % interval."""
-    return f"{100 * made.value:+.1f} points{_bounds(made, CHANGE, '+.1f')}"
+    return f"{100 * made.value:+.1f} points{bounds(made, CHANGE, '+.1f', 100)}"
 
 
-def _bounds(made: Bootstrap, possible: tuple[float, float], form: str) -> str:
-    low, high = (100 * bound for bound in interval_within(made, possible))
+def bounds(made: Bootstrap, possible: tuple[float, float], form: str, factor: float = 1) -> str:
+    """` [91.0, 95.2]`: the 95 % interval, cut to what is possible, times `factor`."""
+    low, high = (factor * bound for bound in interval_within(made, possible))
     if high - low < 1e-9:  # all questions alike: no draw says how they vary
         return " (every draw: no interval)"
     return f" [{low:{form}}, {high:{form}}]"
