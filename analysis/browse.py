@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import duckdb
 import polars as pl
@@ -13,6 +14,7 @@ from analysis.queries import explain
 from exgrpo.tables import TRAJECTORIES
 
 RUN_COLUMNS = ("study", "arm", "seed")
+Marker = Literal["code", "shortcut", "repetition", "step_errors"]
 SORTABLE = (*TRAJECTORIES.names, *RUN_COLUMNS)
 
 
@@ -20,12 +22,15 @@ SORTABLE = (*TRAJECTORIES.names, *RUN_COLUMNS)
 class Filters:
     """Which trajectories to show, and in which order. None or empty: no such filter.
 
-    `bucket` holds numbers of right trajectories in the group (k); `text` is found anywhere in
-    the response, in any case; a trajectory without a value never passes a filter on it.
+    `bucket` holds numbers of right trajectories in the group (k); `age` is the step less the birth
+    step; of `markers` all must be there; `text` is found anywhere in the response, in any case, and
+    is a regular expression (RE2) if `regex`. A trajectory without a value never passes a filter on
+    it.
     """
 
     study: str | None = None
     arms: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
     run: str | None = None
     step_min: int | None = None
     step_max: int | None = None
@@ -33,9 +38,16 @@ class Filters:
     replayed: bool | None = None
     correct: bool | None = None
     chain_valid: bool | None = None
+    finish: str | None = None
+    markers: tuple[Marker, ...] = ()
+    length_min: int | None = None
+    length_max: int | None = None
+    age_min: int | None = None
+    age_max: int | None = None
     entropy_min: float | None = None
     entropy_max: float | None = None
     text: str | None = None
+    regex: bool = False
     question: str | None = None
     sort: str = "step"
     descending: bool = False
@@ -52,6 +64,7 @@ class Page:
 _CONDITIONS = {
     "study": "trajectories.run IN (SELECT run FROM runs WHERE study = $study)",
     "arms": "trajectories.run IN (SELECT run FROM runs WHERE list_contains($arms, arm))",
+    "seeds": "trajectories.run IN (SELECT run FROM runs WHERE list_contains($seeds, seed))",
     "run": "trajectories.run = $run",
     "step_min": "trajectories.step >= $step_min",
     "step_max": "trajectories.step <= $step_max",
@@ -59,9 +72,17 @@ _CONDITIONS = {
     "replayed": "trajectories.replayed = $replayed",
     "correct": "trajectories.correct = $correct",
     "chain_valid": "trajectories.chain_valid = $chain_valid",
+    "finish": "trajectories.finish = $finish",
+    "markers": "list_has_all(list_filter(['code', 'shortcut', 'repetition', 'step_errors'], "
+    "lambda m, i: [code, shortcut, repetition, step_errors > 0][i]), $markers)",
+    "length_min": "trajectories.length >= $length_min",
+    "length_max": "trajectories.length <= $length_max",
+    "age_min": "trajectories.step - trajectories.birth_step >= $age_min",
+    "age_max": "trajectories.step - trajectories.birth_step <= $age_max",
     "entropy_min": "trajectories.mean_entropy >= $entropy_min",
     "entropy_max": "trajectories.mean_entropy <= $entropy_max",
-    "text": "contains(lower(trajectories.response), lower($text))",
+    "text": "CASE WHEN $regex THEN regexp_matches(trajectories.response, $text, 'i') "
+    "ELSE contains(lower(trajectories.response), lower($text)) END",
     "question": "trajectories.question = $question",
 }
 
@@ -120,4 +141,7 @@ def _selection(cursor: duckdb.DuckDBPyConnection, filters: Filters) -> Selection
         for name in _CONDITIONS
         if (value := getattr(filters, name)) not in (None, (), "")
     }
-    return Selection(cursor, tuple(_CONDITIONS[name] for name in values), values)
+    conditions = tuple(_CONDITIONS[name] for name in values)
+    return Selection(
+        cursor, conditions, values | ({"regex": filters.regex} if "text" in values else {})
+    )

@@ -60,39 +60,47 @@ def faded(colour: str, alpha: float = 0.15) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def _axis() -> dict[str, object]:
+def _axis(muted: str, grid: str) -> dict[str, object]:
     return {
         "showgrid": True,
-        "gridcolor": GRID,
+        "gridcolor": grid,
         "zeroline": False,
-        "linecolor": MUTED,
+        "linecolor": muted,
         "showline": True,
         "ticks": "outside",
-        "tickcolor": MUTED,
+        "tickcolor": muted,
         "title": {"font": {"size": 13}, "standoff": 10},
         "automargin": True,
     }
 
 
-TEMPLATE = go.layout.Template(
-    layout={
-        "font": {"family": FONT, "size": 13, "color": INK},
-        "title": {
-            "x": 0,
-            "xref": "container",
-            "pad": {"l": 16},
-            "y": 0.96,
-            "yanchor": "top",
-            "font": {"size": 17},
-            "subtitle": {"font": {"size": 12, "color": MUTED}},
-        },
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
-        "margin": {"l": 64, "r": 24, "t": 96, "b": 56},
-        "xaxis": _axis(),
-        "yaxis": _axis(),
-        "hoverlabel": {"font": {"family": FONT}},
-        "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "title": {"text": ""}},
-        "colorway": [entry.colour for entry in LOOKS.values()],
-    }
-)
+def _template(paper: str, ink: str, muted: str, grid: str) -> go.layout.Template:
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": 13, "color": ink},
+            "title": {
+                "x": 0,
+                "xref": "container",
+                "pad": {"l": 16},
+                "y": 0.96,
+                "yanchor": "top",
+                "font": {"size": 17},
+                "subtitle": {"font": {"size": 12, "color": muted}},
+            },
+            "paper_bgcolor": paper,
+            "plot_bgcolor": paper,
+            "margin": {"l": 64, "r": 24, "t": 96, "b": 56},
+            "xaxis": _axis(muted, grid),
+            "yaxis": _axis(muted, grid),
+            "hoverlabel": {"font": {"family": FONT}},
+            "legend": {
+                **{"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+                "title": {"text": ""},
+            },
+            "colorway": [entry.colour for entry in LOOKS.values()],
+        }
+    )
+
+
+TEMPLATE = _template("white", INK, MUTED, GRID)
+DARK = _template("#15181b", "#dfe3e6", "#9aa4ae", "#2c3238")  # as in .streamlit/config.toml

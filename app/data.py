@@ -1,33 +1,31 @@
-"""The only place of the app that opens the catalog and caches what comes out of it.
+"""The only place of the app that asks the catalog, and keeps what it answers.
 
-Every cache is keyed by the catalog file's inode and modification time: the catalog is replaced
-as a whole, so a new file is a new world.
+Questions run in processes of their own (`analysis.background`): a page says how long one runs and
+can give it up. Answers are kept by the catalog file's inode and modification time: the catalog is
+replaced as a whole, so a new file is a new world.
 """
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import polars as pl
 import streamlit as st
+from cachetools import LRUCache
 
 from analysis import browse, queries
-from analysis.catalog import lake_of, open_catalog
+from analysis.background import Processes, Question, Version
+from analysis.catalog import TIME_LIMIT, lake_of
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
 from analysis.storage import open_lake
 from analysis.tokens import read_tokens
+from app.components.waiting import waiting
 
-
-class Version(NamedTuple):
-    """Which catalog: two with the same values hold the same rows."""
-
-    path: Path
-    inode: int
-    changed: int
+MOST_KEPT = 256 * 2**20  # bytes of answers, roughly
+SMALL = 2**14  # bytes that an answer counts at least
 
 
 def results() -> Path:
@@ -35,50 +33,65 @@ def results() -> Path:
     return Path(os.environ.get("EXGRPO_RESULTS", "results"))
 
 
+def catalog() -> Path:
+    """Where the catalog is, or would be."""
+    return (results() / "workbench.duckdb").resolve()
+
+
 def require_catalog() -> None:
     """Stop the page, saying which command to run, when there is no catalog yet."""
-    if not _path().is_file():
+    if not catalog().is_file():
         st.info(
-            f"There is no catalog at `{_path()}` yet. Run `make reproduce` for the default study, "
-            "or `exgrpo import FILE` for model outputs of your own; then reload this page."
+            f"There is no catalog at `{catalog()}` yet. Run `make reproduce` for the default "
+            "study, or `exgrpo import FILE` for model outputs of your own; then reload this page. "
+            "`make demo` shows every screen over a small sample."
         )
         st.stop()
 
 
 def answer(name: str, **parameters: Any) -> pl.DataFrame:
-    """All rows of a named query."""
-    return _answer(_version(), name, tuple(sorted(parameters.items())))
+    """All rows of a named query. Raises UserError."""
+    rows: pl.DataFrame = ask_catalog(queries.answer, name, **parameters)
+    return rows
 
 
-def ask(sql: str, limit: int) -> queries.Answer:
+def ask(sql: str, limit: int, seconds: float = TIME_LIMIT) -> queries.Answer:
     """The answer to typed SQL. Raises UserError."""
-    return _ask(_version(), sql, limit)
+    found: queries.Answer = ask_catalog(queries.ask, sql, limit, seconds=seconds)
+    return found
 
 
-def ask_named(name: str, parameters: Mapping[str, Any], limit: int) -> queries.Answer:
+def ask_named(
+    name: str, parameters: Mapping[str, Any], limit: int, seconds: float = TIME_LIMIT
+) -> queries.Answer:
     """The first rows of a named query whose parameters were typed. Raises UserError."""
-    return _ask_named(_version(), name, tuple(sorted(parameters.items())), limit)
+    given = tuple(sorted((key, _fixed(value)) for key, value in parameters.items()))
+    found: queries.Answer = ask_catalog(_first_rows, name, given, limit, seconds=seconds)
+    return found
 
 
 def page(filters: browse.Filters, page: int, size: int) -> browse.Page:
     """Page number `page`, from 1, of the filtered trajectories: no other row is loaded."""
-    return _page(_version(), filters, (page - 1) * size, size)
+    found: browse.Page = ask_catalog(browse.page, filters, (page - 1) * size, size)
+    return found
 
 
 def trajectory(id: str) -> dict[str, Any] | None:
     """A whole trajectory with its question; None when the catalog does not hold it."""
-    rows = _trajectory(_version(), id)
+    rows = ask_catalog(browse.trajectory, id)
     return None if rows.is_empty() else rows.row(0, named=True)
 
 
 def tokens(run: str, trajectory: str) -> pl.DataFrame:
     """The tokens of a trajectory, as `analysis.tokens.read_tokens` gives them."""
-    return _tokens(_version(), run, trajectory)
+    found: pl.DataFrame = ask_catalog(_tokens, catalog().parent, run, trajectory)
+    return found
 
 
 def schema() -> pl.DataFrame:
     """One row a column of the catalog: table, grain, column, type, meaning with its unit."""
-    return _schema(_version())
+    found: pl.DataFrame = ask_catalog(_schema)
+    return found
 
 
 def stage_outputs(study: str) -> StageOutputs | None:
@@ -86,50 +99,48 @@ def stage_outputs(study: str) -> StageOutputs | None:
     return read_stage_outputs(results(), study)
 
 
-@st.cache_data(max_entries=200, show_spinner=False)
-def _answer(version: Version, name: str, parameters: tuple[tuple[str, Any], ...]) -> pl.DataFrame:
-    with _shared().cursor(version) as cursor:
-        return queries.answer(cursor, name, **dict(parameters))
+def ask_catalog(
+    function: Callable[..., Any], *arguments: Any, seconds: float = TIME_LIMIT, **named: Any
+) -> Any:
+    """What `function(connection, *arguments, **named)` returns, kept for the next time.
+
+    It must be a function of a module, its arguments hashable: it runs in another process. The page
+    says so when it takes long, and whoever reads can give it up: the page then ends here. Raises
+    UserError when the function does, and after `seconds`.
+    """
+    items = tuple(sorted((name, _fixed(value)) for name, value in named.items()))
+    question = Question(_version(), function, arguments, items)
+    kept = _kept()
+    if (known := kept.get(question)) is not None:
+        return known
+    with waiting(question) as told:
+        found = _processes().ask(question, seconds, told)
+    kept.put(question, found)
+    return found
 
 
-@st.cache_data(max_entries=20, show_spinner="asking the catalog …")
-def _ask(version: Version, sql: str, limit: int) -> queries.Answer:
-    with _shared().cursor(version) as cursor:
-        return queries.ask(cursor, sql, limit)
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
-@st.cache_data(max_entries=20, show_spinner="asking the catalog …")
-def _ask_named(
-    version: Version, name: str, parameters: tuple[tuple[str, Any], ...], limit: int
+def _first_rows(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    parameters: tuple[tuple[str, Any], ...],
+    limit: int,
 ) -> queries.Answer:
-    with _shared().cursor(version) as cursor:
-        return queries.ask_named(cursor, name, dict(parameters), limit)
+    return queries.ask_named(connection, name, dict(parameters), limit)
 
 
-@st.cache_data(max_entries=50, show_spinner="searching …")
-def _page(version: Version, filters: browse.Filters, offset: int, size: int) -> browse.Page:
-    with _shared().cursor(version) as cursor:
-        return browse.page(cursor, filters, offset, size)
+def _tokens(
+    connection: duckdb.DuckDBPyConnection, folder: Path, run: str, trajectory: str
+) -> pl.DataFrame:
+    return read_tokens(open_lake(lake_of(connection), folder), run, trajectory)
 
 
-@st.cache_data(max_entries=50, show_spinner=False)
-def _trajectory(version: Version, id: str) -> pl.DataFrame:
-    with _shared().cursor(version) as cursor:
-        return browse.trajectory(cursor, id)
-
-
-@st.cache_data(max_entries=50, show_spinner=False)
-def _tokens(version: Version, run: str, trajectory: str) -> pl.DataFrame:
-    with _shared().cursor(version) as cursor:
-        lake = lake_of(cursor)
-    return read_tokens(open_lake(lake, version.path.parent), run, trajectory)
-
-
-@st.cache_data(max_entries=2, show_spinner=False)
-def _schema(version: Version) -> pl.DataFrame:
-    with _shared().cursor(version) as cursor:
-        tables = cursor.table_function("duckdb_tables").pl()
-        columns = cursor.table_function("duckdb_columns").pl().filter(~pl.col("internal"))
+def _schema(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    tables = connection.table_function("duckdb_tables").pl()
+    columns = connection.table_function("duckdb_columns").pl().filter(~pl.col("internal"))
     grains = tables.select("table_name", grain="comment")
     return columns.join(grains, on="table_name", maintain_order="left").select(
         table="table_name",
@@ -140,54 +151,38 @@ def _schema(version: Version) -> pl.DataFrame:
     )
 
 
-class _Shared:
-    """The one open catalog of this process, for all sessions.
-
-    DuckDB shares one open database a path, so a catalog that was built anew is seen only after
-    the last reader of the old one has finished.
-    """
+class _Kept:
+    """The answers that were asked for last, for all sessions."""
 
     def __init__(self) -> None:
-        self._turn = threading.Condition()
-        self._readers = 0
-        self._version: Version | None = None
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+        self._answers: LRUCache[Question, Any] = LRUCache(MOST_KEPT, getsizeof=_size)
 
-    @contextmanager
-    def cursor(self, version: Version) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor of this thread's own on that version of the catalog."""
-        with self._turn:
-            self._turn.wait_for(lambda: self._version == version or not self._readers)
-            if self._connection is None or self._version != version:
-                self._open(version)
-            assert self._connection is not None
-            cursor = self._connection.cursor()
-            self._readers += 1
-        try:
-            yield cursor
-        finally:
-            cursor.close()
-            with self._turn:
-                self._readers -= 1
-                self._turn.notify_all()
+    def get(self, question: Question) -> Any:
+        with self._lock:
+            return self._answers.get(question)
 
-    def _open(self, version: Version) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._connection = open_catalog(version.path)
-        self._version = version
+    def put(self, question: Question, answer: Any) -> None:
+        with self._lock:
+            if _size(answer) <= MOST_KEPT:
+                self._answers[question] = answer
+
+
+def _size(answer: Any) -> int:
+    frame = getattr(answer, "frame", answer)
+    return max(SMALL, int(frame.estimated_size()) if isinstance(frame, pl.DataFrame) else SMALL)
 
 
 @st.cache_resource(show_spinner=False)
-def _shared() -> _Shared:
-    return _Shared()
+def _kept() -> _Kept:
+    return _Kept()
 
 
-def _path() -> Path:
-    return (results() / "workbench.duckdb").resolve()
+@st.cache_resource(show_spinner=False, on_release=Processes.end)
+def _processes() -> Processes:
+    return Processes()
 
 
 def _version() -> Version:
-    status = _path().stat()
-    return Version(_path(), status.st_ino, status.st_mtime_ns)
+    status = catalog().stat()
+    return Version(catalog(), status.st_ino, status.st_mtime_ns)

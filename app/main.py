@@ -18,15 +18,27 @@ STYLE = """<style>
 
 st.set_page_config(page_title="ExGRPO workbench", layout="wide")
 st.html(STYLE)
-screen = st.navigation(
-    [
+SCREENS = {
+    "Study": [
         st.Page("screens/overview.py", title="Overview", icon=":material/insights:", default=True),
+        st.Page("screens/claims.py", title="Claims", icon=":material/gavel:"),
+        st.Page("screens/runs.py", title="Runs", icon=":material/list_alt:"),
         st.Page("screens/live.py", title="Live", icon=":material/monitoring:"),
-        st.Page("screens/trajectories.py", title="Trajectories", icon=":material/segment:"),
-        st.Page("screens/sql.py", title="SQL", icon=":material/database:"),
     ],
-    position="top",
-)
+    "Read": [
+        st.Page("screens/trajectories.py", title="Trajectories", icon=":material/segment:"),
+        st.Page("screens/question.py", title="Question", icon=":material/timeline:"),
+        st.Page("screens/lineage.py", title="Lineage", icon=":material/account_tree:"),
+        st.Page("screens/compare.py", title="Compare", icon=":material/difference:"),
+    ],
+    "Why": [
+        st.Page("screens/maps.py", title="Difficulty and entropy", icon=":material/grid_on:"),
+        st.Page("screens/snowball.py", title="Snowball", icon=":material/ac_unit:"),
+        st.Page("screens/buffer.py", title="Experience buffer", icon=":material/inventory_2:"),
+    ],
+    "Ask": [st.Page("screens/sql.py", title="SQL", icon=":material/database:")],
+}
+screen = st.navigation(SCREENS, position="top")
 try:
     screen.run()
 except UserError as error:

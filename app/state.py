@@ -15,6 +15,7 @@ import streamlit as st
 
 S = TypeVar("S")
 
+STUDY = "study"  # in the session: the study that was chosen last, on whatever page
 LARGEST = 2**53 - 1  # the largest number that a widget in the browser holds exactly
 
 
@@ -31,11 +32,17 @@ def write(state: Any) -> None:
 
 
 def restore(page: str) -> None:
-    """Coming back from another page with a bare address, find this page as it was left."""
+    """Coming from another page with a bare address, find this page as it was left.
+
+    Where another study was chosen since then, it is shown instead.
+    """
     arrived = st.session_state.get("page") != page
-    left = st.session_state.setdefault("left", {})
-    if arrived and not st.query_params and page in left:
-        st.query_params.from_dict(left[page])
+    study = st.session_state.get(STUDY)
+    left = st.session_state.setdefault("left", {}).get(page, {})
+    if arrived and not st.query_params:
+        if study is not None and left.get("study", []) != [study]:
+            left = {"study": [study]}
+        st.query_params.from_dict(left)
     st.session_state["page"] = page
 
 
@@ -43,6 +50,23 @@ def remember(page: str) -> None:
     """Keep the address of a page for `restore`."""
     left = st.session_state.setdefault("left", {})
     left[page] = {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def control(kind: type[Any], field: str, value: Any, **also: Any) -> dict[str, Any]:
+    """Arguments that make a widget show `value` and write a change of it into the address.
+
+    `kind` is the page's dataclass; `also` holds what a change of this field sets besides, such as
+    `page=1`. A list becomes a tuple, an empty text None.
+    """
+    key = f"{kind.__name__}.{field}"
+    st.session_state[key] = list(value) if isinstance(value, tuple) else value
+    return {"key": key, "on_change": _changed, "args": (kind, field, key, also)}
+
+
+def _changed(kind: type[Any], field: str, key: str, also: dict[str, Any]) -> None:
+    value = st.session_state[key]
+    value = tuple(value) if isinstance(value, list) else None if value == "" else value
+    write(change(read(kind), **{**also, field: value}))
 
 
 def change(state: S, **changes: Any) -> S:

@@ -87,10 +87,10 @@ def test_the_address_restores_filters_sort_page_and_trajectory(
         trajectory=replayed["trajectory"],
         view="entropy",
     )
-    assert test.selectbox(key="browser.study").value == STUDY
-    assert test.multiselect(key="browser.arms").value == ["exgrpo"]
-    assert test.number_input(key="browser.step_min").value == 2
-    assert test.toggle(key="browser.descending").value
+    assert test.selectbox(key="Browser.study").value == STUDY
+    assert test.multiselect(key="Browser.arms").value == ["exgrpo"]
+    assert test.number_input(key="Browser.step_min").value == 2
+    assert test.toggle(key="Browser.descending").value
     shown = test.dataframe[0].value
     right = [
         row["mean_entropy"]
@@ -106,7 +106,7 @@ def test_the_address_restores_filters_sort_page_and_trajectory(
 
 def test_a_filter_goes_into_the_address_and_back_to_page_one(results: Path) -> None:
     test = open_screen("trajectories", page="3")
-    test.text_input(key="browser.text").set_value("alert(1)").run()
+    test.text_input(key="Browser.text").set_value("alert(1)").run()
     assert test.query_params["text"] == "alert(1)"
     assert "page" not in test.query_params
     assert len(test.dataframe[0].value) == 1

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from analysis.browse import Filters
-from app import browser, data, state
+from app import data, state
 from app.browser import Browser
 
 SORTS = {
@@ -24,10 +24,8 @@ SIZES = [25, 50, 100, 200]
 
 
 def control(field: str, value: Any) -> dict[str, Any]:
-    """Arguments that make a widget show `value` and write a change of it into the address."""
-    key = f"browser.{field}"
-    st.session_state[key] = list(value) if isinstance(value, tuple) else value
-    return {"key": key, "on_change": _changed, "args": (field, key)}
+    """`state.control` for a filter: a change goes to the first page."""
+    return state.control(Browser, field, value, page=1)
 
 
 def show_filters(filters: Filters) -> None:
@@ -112,9 +110,3 @@ def _known(values: pl.Series, *chosen: Any) -> list[Any]:
     """What can be chosen, and what the address has chosen even where the catalog lacks it."""
     known = sorted(values.drop_nulls().unique())
     return known + [item for item in chosen if item is not None and item not in known]
-
-
-def _changed(field: str, key: str) -> None:
-    value = st.session_state[key]
-    value = tuple(value) if isinstance(value, list) else None if value == "" else value
-    state.write(state.change(browser.read(), **{"page": 1, field: value}))

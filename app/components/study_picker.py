@@ -1,0 +1,22 @@
+"""Which study a screen shows."""
+
+import streamlit as st
+
+from app import data, state
+
+
+def pick_study(kind: type[state.S], named: str | None) -> str:
+    """Let a study be chosen; `kind` is the page's dataclass with a field `study`.
+
+    The one that the address names, else the largest. Without any study the page ends, saying so.
+    """
+    studies: list[str] = data.answer("studies")["study"].to_list()
+    if not studies:
+        st.info("The catalog holds no run yet. Run `make reproduce`, or `exgrpo import FILE`.")
+        st.stop()
+    study = named if named in studies else studies[0]
+    st.selectbox("Study", studies, width=320, **state.control(kind, "study", study))
+    if named is not None and named not in studies:
+        st.warning("Study: the catalog does not hold the one that the address names.")
+    st.session_state[state.STUDY] = study
+    return study
