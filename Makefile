@@ -16,7 +16,7 @@ PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app readme results benchmarks benchmarks-lake benchmarks-statistics golden test lint clean clean-results setup
+.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-statistics golden test lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,12 @@ reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was s
 
 app: $(STAMP)  ## open the dashboard in the browser
 	@$(BIN)/exgrpo app
+
+demo: $(STAMP)  ## open the dashboard over a small sample of a real study, without training
+	@$(BIN)/exgrpo demo
+
+demo-lake: $(STAMP)  ## cut that sample anew from the study tiny in results/
+	@$(BIN)/exgrpo demo --cut results
 
 readme: $(STAMP)  ## put the results of a study and new pictures of the dashboard into the README
 	@$(BIN)/exgrpo readme --study $(STUDY)

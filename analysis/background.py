@@ -5,11 +5,14 @@ at any moment, and takes nothing with it when it runs out of memory.
 """
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -19,13 +22,21 @@ from typing import Any, NamedTuple
 import duckdb
 
 from analysis.catalog import open_catalog
-from analysis.errors import UserError
+from analysis.errors import UserError, reason
 from analysis.limits import limit_memory
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST = 3  # processes: more would only wait for the processor
 STEP = 0.1  # s between two looks
 LONGEST = 3600.0  # s; whoever asks gives up earlier
+BEGUN = b"begun"  # a child that ends after it has said so was ended by its question
+FEWER = "Ask for fewer rows: filter by run or step."
+UNREADABLE = (  # what DuckDB says of a file or of itself, not of the SQL
+    duckdb.OperationalError,
+    duckdb.InternalError,
+    duckdb.FatalException,
+    duckdb.InterruptException,
+)
 
 
 class Version(NamedTuple):
@@ -46,23 +57,64 @@ class Question:
     named: tuple[tuple[str, Any], ...]
 
 
+class Answered(NamedTuple):
+    """What the function returned, and how many bytes that is."""
+
+    value: Any
+    bytes: int
+
+
 class Process:
-    """A Python process that answers one question after the other."""
+    """A Python process that answers one question after the other. It starts when needed."""
 
     def __init__(self) -> None:
+        self.pipe: Connection
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, or start anew."""
+        self.end()
         self.pipe, theirs = Pipe()
         paths = (str(ROOT), os.environ.get("PYTHONPATH"))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.background", str(theirs.fileno())],
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "analysis.background", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the server, which then ends this one
         )
         theirs.close()
 
+    def ask(self, question: Question, look: Callable[[], None]) -> bytes:
+        """The reply; `look` is called ten times a second meanwhile. EOFError when the child ends.
+
+        A child that ended while it was free is replaced, and the new one asked.
+        """
+        try:
+            self._send(question, look)
+        except (EOFError, ConnectionError):
+            self.start()
+            self._send(question, look)
+        return self._receive(look)
+
+    def _send(self, question: Question, look: Callable[[], None]) -> None:
+        """Return when the child has begun."""
+        if self._child is None:
+            raise ConnectionError
+        self.pipe.send(question)
+        self._receive(look)
+
+    def _receive(self, look: Callable[[], None]) -> bytes:
+        while not self.pipe.poll(STEP):
+            look()
+        return self.pipe.recv_bytes()
+
     def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self.pipe.close()
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            self.pipe.close()
+            self._child = None
 
 
 class Processes:
@@ -70,93 +122,117 @@ class Processes:
 
     def __init__(self, most: int = MOST) -> None:
         self._turn = threading.Condition()
-        self._most = most
-        self._busy = 0
-        self._free = [Process()]  # ready before it is asked
+        self._free = [Process() for _ in range(most)]
+        self._free[-1].start()  # ready before it is asked
 
-    def ask(self, question: Question, seconds: float, waiting: Callable[[float], None]) -> Any:
-        """The answer, in at most `seconds`; `waiting` is told ten times a second how many passed.
+    def ask(self, question: Question, seconds: float, waiting: Callable[[float], None]) -> Answered:
+        """The answer, in at most `seconds` once it is this question's turn.
 
-        What `waiting` raises ends the question at once, and goes on. Raises UserError when the
-        question does, when the time is over, and when its process ends.
+        `waiting` is told ten times a second for how many seconds; what it raises ends the question
+        at once, and goes on. Raises UserError when the question does, when the time is over, and
+        when its process ends; RuntimeError with the traceback when the function has a bug.
         """
         start = time.monotonic()
         process = self._take(lambda: waiting(time.monotonic() - start))
+        begun = time.monotonic()
+
+        def look() -> None:
+            now = time.monotonic()
+            if now - begun > seconds:
+                raise UserError(f"stopped at the time limit of {seconds:g} s. {FEWER}")
+            waiting(now - start)
+
         try:
-            process.pipe.send(question)
-            while not process.pipe.poll(STEP):
-                passed = time.monotonic() - start
-                if passed > seconds:
-                    raise UserError(
-                        f"stopped at the time limit of {seconds:g} s. Ask for fewer rows: filter "
-                        f"by run or step."
-                    )
-                waiting(passed)
-            error, reply = process.pipe.recv()
-        except (EOFError, ConnectionError) as lost:
-            self._replace(process)
+            reply = process.ask(question, look)
+            error, value = pickle.loads(reply)
+        except (EOFError, OSError) as lost:
+            process.start()
             raise UserError(
                 "the process of this question ended, most likely for want of memory; the terminal "
-                "of the dashboard may say more. Ask for fewer rows: filter by run or step."
+                f"of the dashboard may say more. {FEWER}"
             ) from lost
         except BaseException:
-            self._replace(process)
+            process.start()
             raise
-        self._give_back(process)
+        finally:
+            self._give_back(process)
         if error is not None:
             raise error
-        return reply
+        return Answered(value, len(reply))
 
     def end(self) -> None:
         """End the processes that no question holds."""
         with self._turn:
             for process in self._free:
                 process.end()
-            self._free.clear()
 
     def _take(self, waiting: Callable[[], None]) -> Process:
         while True:
             with self._turn:
-                if self._busy < self._most:
-                    self._busy += 1
-                    return self._free.pop() if self._free else Process()
-                self._turn.wait(STEP)
+                if not self._free:
+                    self._turn.wait(STEP)
+                if self._free:
+                    return self._free.pop()
             waiting()
 
     def _give_back(self, process: Process) -> None:
         with self._turn:
-            self._busy -= 1
-            self._free.append(process)
+            self._free.append(process)  # the next question takes it first: it is warm
             self._turn.notify()
-
-    def _replace(self, process: Process) -> None:
-        process.end()
-        self._give_back(Process())
 
 
 def main(descriptor: int) -> None:
     """Answer questions until whoever asks is gone."""
     limit_memory()
+    _end_first()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     pipe = Connection(descriptor)
-    opened: tuple[Version, duckdb.DuckDBPyConnection] | None = None
-    while True:
-        try:
-            question = pipe.recv()
-        except EOFError:
-            return
-        try:
-            if opened is None or opened[0] != question.catalog:
-                if opened is not None:
-                    opened[1].close()
-                    opened = None
-                opened = question.catalog, open_catalog(question.catalog.path, LONGEST)
-            with opened[1].cursor() as cursor:
-                named = dict(question.named)
-                answer = question.function(cursor, *question.arguments, **named)
-            pipe.send((None, answer))
-        except UserError as error:
-            pipe.send((error, None))
+    opened: dict[Version, duckdb.DuckDBPyConnection] = {}
+    with suppress(EOFError, ConnectionError):
+        while True:
+            message = pipe.recv_bytes()
+            pipe.send_bytes(BEGUN)
+            pipe.send_bytes(_reply(message, opened))
+
+
+def _reply(message: bytes, opened: dict[Version, duckdb.DuckDBPyConnection]) -> bytes:
+    """An error or None, and the answer. `opened` holds the catalog that was asked last."""
+    try:
+        question: Question = pickle.loads(message)
+        if question.catalog not in opened:
+            _close(opened)
+            opened[question.catalog] = open_catalog(question.catalog.path, LONGEST)
+        with opened[question.catalog].cursor() as cursor:
+            answer = question.function(cursor, *question.arguments, **dict(question.named))
+        return pickle.dumps((None, answer), pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        _close(opened)  # a fatal error spoils the connection
+        return pickle.dumps((_told(error), None))
+
+
+def _close(opened: dict[Version, duckdb.DuckDBPyConnection]) -> None:
+    for connection in opened.values():
+        connection.close()
+    opened.clear()
+
+
+def _told(error: Exception) -> Exception:
+    """What whoever asked is told: the reader's to mend, or a bug with its traceback."""
+    if isinstance(error, UserError):
+        return UserError(str(error))
+    if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+        return UserError(f"out of memory. {FEWER}")
+    if isinstance(error, UNREADABLE):
+        return UserError(
+            f"the catalog cannot be read: {reason(error)}. Build it again with `exgrpo catalog`."
+        )
+    return RuntimeError("a question failed in its process:\n" + traceback.format_exc())
+
+
+def _end_first() -> None:
+    """Where the machine runs out of memory, let this process be ended, and not the server."""
+    with suppress(OSError):  # Linux only
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _end_with(parent: int) -> None:

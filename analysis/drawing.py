@@ -1,12 +1,15 @@
 """What all figures share: what they say about their study, and lines, bands and empty plots."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from analysis.arms import BASE, arm_order
+from analysis.behind import UNSEEN, Behind, listed
 from analysis.theme import MUTED, faded, look
 
 EMPTY_HEIGHT = 200  # pixels
@@ -42,7 +45,7 @@ class StudyFacts:
         """World, seeds and the meaning of the band in one line, two if it is long."""
         name = "seed" if len(self.seeds) == 1 else "seeds"
         seeds = f" · {name} {', '.join(map(str, self.seeds))}" if self.seeds else ""
-        return f"{self.world}{seeds}<br>{meaning}"
+        return f"{escape(self.world)}{seeds}<br>{meaning}"  # Plotly reads tags
 
 
 def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
@@ -116,10 +119,14 @@ def add_arm(
     x: str,
     markers: bool = True,
     band: str = "seeds",
+    behind: Callable[[dict[str, Any]], Behind] = lambda row: {},
 ) -> None:
-    """A line through column `mean` and a band from `low` to `high`; `band` says what that is."""
+    """A line through column `mean` and a band from `low` to `high`; `band` says what that is.
+
+    behind: the rows behind the point that a row of the table makes.
+    """
     style = look(arm)
-    xs = table[x].to_list()
+    xs, shown = table[x].to_list(), escape(arm)  # Plotly reads tags in names
     plot.add_scatter(
         x=xs + xs[::-1],
         y=table["high"].to_list() + table["low"].to_list()[::-1],
@@ -129,17 +136,21 @@ def add_arm(
         line_width=0,
         hoverinfo="skip",
         showlegend=False,
-        legendgroup=arm,
+        legendgroup=shown,
     )
     plot.add_scatter(
         x=xs,
         y=table["mean"].to_list(),
-        name=arm,
-        legendgroup=arm,
-        mode="lines+markers" if markers else "lines",
+        name=shown,
+        legendgroup=shown,
+        mode="lines+markers",
         line={"color": style.colour, "dash": style.dash, "width": 2.2},
-        marker={"symbol": style.symbol, "size": 8, "color": style.colour},
-        customdata=table.select("low", "high").rows(),
-        hovertemplate=f"%{{y:.3f}} ({band} %{{customdata[0]:.3f}} to %{{customdata[1]:.3f}})"
-        + f"<extra>{arm}</extra>",
+        marker={"symbol": style.symbol, "size": 8, "color": style.colour}
+        | ({} if markers else UNSEEN),
+        hovertext=[
+            f"{mean:.3f} ({band} {low:.3f} to {high:.3f})"
+            for mean, low, high in table.select("mean", "low", "high").iter_rows()
+        ],
+        hovertemplate=f"%{{hovertext}}<extra>{shown}</extra>",
+        customdata=listed([behind(row) for row in table.iter_rows(named=True)]),
     )

@@ -1,5 +1,8 @@
 """Figures of how often the models are right: final, against on-policy, over training, by level."""
 
+from collections.abc import Callable
+from functools import partial
+from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
@@ -7,53 +10,64 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.arms import BASE, REFERENCE, arm_order
+from analysis.behind import Behind, listed, samples
 from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
 from analysis.theme import MUTED, look
 
 TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distribution (test_ood)"}
 
 
-def _curve(
-    facts: StudyFacts, frames: Frames, comparison: dict[str, Any], x: str, label: str
+def curve(
+    facts: StudyFacts, spent: pl.DataFrame, comparison: dict[str, Any], x: str, label: str
 ) -> go.Figure:
+    """Validation accuracy with its interval. spent: column x by arm and step, one row a seed."""
     meaning = f"line: mean; band: {facts.interval_over(comparison['level'])}"
     plot = start(facts, meaning, label, "validation accuracy")
-    tokens = (
-        frames["gain_over_time"].group_by("arm", "step").agg(tokens=pl.col("sampled_tokens").mean())
-    )
+    means = spent.group_by("arm", "step").agg(pl.col(x).mean()) if x != "step" else None
     for arm, points in comparison["learning_curves"].items():
         table = pl.DataFrame(
             [(arm, at["step"], at["value"], at["low"], at["high"]) for at in points],
             schema={"arm": pl.String, "step": pl.Int64, "mean": float, "low": float, "high": float},
             orient="row",
-        ).join(tokens, on=("arm", "step"), maintain_order="left")
+        )
+        if means is not None:
+            table = table.join(means, on=("arm", "step"), maintain_order="left").drop_nulls(x)
         if table.height:
-            add_arm(plot, arm, table, x, band="interval")
+            add_arm(plot, arm, table, x, band="interval", behind=_validation)
     plot.update_yaxes(tickformat=".0%")
     return plot if plot.data else say_empty(plot, "no validation accuracy was measured")
 
 
+def _validation(row: dict[str, Any]) -> Behind:
+    return samples(row["arm"], benchmark="validation", step=row["step"])
+
+
 def learning_curve(facts: StudyFacts, frames: Frames, comparison: dict[str, Any]) -> go.Figure:
-    return _curve(facts, frames, comparison, "step", "training step")
+    return curve(facts, frames["gain_over_time"], comparison, "step", "training step")
 
 
 def learning_curve_tokens(
     facts: StudyFacts, frames: Frames, comparison: dict[str, Any]
 ) -> go.Figure:
-    return _curve(facts, frames, comparison, "tokens", "tokens sampled so far (mean over seeds)")
+    label = "tokens sampled so far (mean over seeds)"
+    return curve(facts, frames["gain_over_time"], comparison, "sampled_tokens", label)
 
 
 def _add_intervals(
-    plot: go.Figure, entries: list[tuple[str, dict[str, Any]]], column: int, legend: bool
+    plot: go.Figure,
+    entries: list[tuple[str, dict[str, Any], list[int]]],
+    column: int,
+    behind: Callable[[str, list[int]], Behind],
 ) -> None:
-    for arm, made in entries:
-        style = look(arm)
+    """entries: arm, estimate and its seeds. behind: the rows of an arm and of some seeds."""
+    for arm, made, seeds in entries:
+        style, shown = look(arm), escape(arm)  # Plotly reads tags in names
         plot.add_scatter(
             x=[made["value"]],
-            y=[arm],
-            name=arm,
-            legendgroup=arm,
-            showlegend=legend,
+            y=[shown],
+            name=shown,
+            showlegend=False,
+            customdata=listed([behind(arm, [])]),
             mode="markers",
             marker={"symbol": style.symbol, "size": 11, "color": style.colour},
             error_x={
@@ -64,20 +78,21 @@ def _add_intervals(
                 "array": [made["high"] - made["value"]],
                 "arrayminus": [made["value"] - made["low"]],
             },
-            hovertemplate=f"%{{x:.3f}} [{made['low']:.3f}, {made['high']:.3f}]<extra>{arm}</extra>",
+            hovertemplate=f"%{{x:.3f}} [{made['low']:.3f}, {made['high']:.3f}]"
+            f"<extra>{shown}</extra>",
             row=1,
             col=column,
         )
-        if len(made["by_seed"]) > 1:
+        if len(seeds) > 1:
             plot.add_scatter(
                 x=made["by_seed"],
-                y=[arm] * len(made["by_seed"]),
+                y=[shown] * len(made["by_seed"]),
                 mode="markers",
                 marker={"symbol": "line-ns-open", "size": 12, "color": style.colour},
                 opacity=0.6,
                 showlegend=False,
-                legendgroup=arm,
-                hovertemplate="one seed: %{x:.3f}<extra>" + arm + "</extra>",
+                customdata=listed([behind(arm, [seed]) for seed in seeds]),
+                hovertemplate="one seed: %{x:.3f}<extra>" + shown + "</extra>",
                 row=1,
                 col=column,
             )
@@ -92,7 +107,7 @@ def _panels(
         len(benchmarks),
         shared_yaxes=True,
         horizontal_spacing=0.06,
-        subplot_titles=[TEST_NAMES.get(name, name) for name in benchmarks],
+        subplot_titles=[TEST_NAMES.get(name, escape(name)) for name in benchmarks],
     )
     ticks = "; small ticks: single seeds" if len(facts.seeds) > 1 else ""
     meaning = f"bar: {facts.interval_over(comparison['level'])}{ticks}{extra}"
@@ -102,17 +117,36 @@ def _panels(
         arm for arm in arm_order(list(arms)) if key == "accuracy" or arm not in (BASE, REFERENCE)
     ]
     for column, benchmark in enumerate(benchmarks, 1):
-        entries = [(arm, arms[arm][key].get(benchmark)) for arm in shown]
-        _add_intervals(plot, [(arm, made) for arm, made in entries if made], column, False)
+        entries = [
+            (arm, made, _seeds(arms, arm, made, paired=key == "difference"))
+            for arm in shown
+            if (made := arms[arm][key].get(benchmark))
+        ]
+        _add_intervals(plot, entries, column, partial(_tested, benchmark))
         base = arms.get(BASE, {}).get("accuracy", {}).get(benchmark) if key == "accuracy" else None
         if base:
             plot.add_vline(
                 base["value"], line_dash="dot", line_color=look(BASE).colour, row=1, col=column
             )
     plot.update_xaxes(title_text=label, tickformat=".0%")
-    plot.update_yaxes(type="category", categoryorder="array", categoryarray=shown[::-1])
+    names = [escape(arm) for arm in shown[::-1]]
+    plot.update_yaxes(type="category", categoryorder="array", categoryarray=names)
     plot.update_layout(height=230 + 46 * max(2, len(shown)))
     return plot
+
+
+def _seeds(
+    arms: dict[str, dict[str, Any]], arm: str, made: dict[str, Any], paired: bool
+) -> list[int]:
+    """The seeds that `by_seed` of an estimate is of; none where that cannot be told."""
+    seeds = arms[arm]["seeds"]
+    if paired:
+        seeds = [seed for seed in seeds if seed in arms[REFERENCE]["seeds"]]
+    return seeds if len(seeds) == len(made["by_seed"]) else []
+
+
+def _tested(benchmark: str, arm: str, seeds: list[int]) -> Behind:
+    return samples(arm, benchmark=benchmark, seeds=seeds)
 
 
 def final_accuracy(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> go.Figure:
@@ -137,13 +171,14 @@ def accuracy_by_level(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> g
         .group_by("arm", "seed", "level")
         .agg((pl.col("correct") / pl.col("samples")).mean().alias("accuracy"))
     )
+    tests = frames["arm_accuracy"].group_by("level").agg(pl.col("benchmark").unique())
     plot = start(
         facts, facts.seed_band, "steps of the question's chain", "accuracy of the final model"
     )
     for arm in [BASE, *facts.arms]:
         table = by_seed(rows.filter(pl.col("arm") == arm), "level", "accuracy")
         if table.height:
-            add_arm(plot, arm, table, "level")
+            add_arm(plot, arm, table, "level", behind=partial(_of_level, tests, arm))
     if not plot.data:
         return say_empty(plot, "no final model was tested")
     runs = frames["study_runs"]
@@ -161,3 +196,9 @@ def accuracy_by_level(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> g
     plot.update_xaxes(dtick=1)
     plot.update_yaxes(tickformat=".0%", rangemode="tozero")
     return plot
+
+
+def _of_level(tests: pl.DataFrame, arm: str, row: dict[str, Any]) -> Behind:
+    """The samples of a level, in the test that asks it; in all where several do."""
+    names = tests.filter(pl.col("level") == row["level"])["benchmark"][0]
+    return samples(arm, benchmark=names[0] if len(names) == 1 else None, level=[row["level"]])

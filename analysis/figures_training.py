@@ -1,10 +1,12 @@
 """The figure of what training has to learn from."""
 
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
+from analysis.behind import Behind, rollouts, window
 from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
 
 
@@ -22,6 +24,11 @@ def signal_share(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> go.Fig
     for arm in facts.arms:
         table = by_seed(rows.filter(pl.col("arm") == arm), "window_start", "signal_share")
         if table.height:
-            add_arm(plot, arm, table, "window_start", markers=table.height < 20)
+            few = table.height < 20
+            add_arm(plot, arm, table, "window_start", markers=few, behind=partial(_trained, arm))
     plot.update_yaxes(tickformat=".0%", rangemode="tozero")
     return plot if plot.data else say_empty(plot, "no training step was logged")
+
+
+def _trained(arm: str, row: dict[str, Any]) -> Behind:
+    return rollouts(arm, steps=window(row["window_start"]))

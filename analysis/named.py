@@ -23,6 +23,27 @@ from analysis.errors import UserError
 _LINE = re.compile(r"-- (\w+)(?: ([^:]+))?: (.+)")
 _PARAMETER = re.compile(r"(\w+) (\S+)(?: >= (\d+))?(?: = (.+))?")
 
+# What queries are about, by words of their names; the first that fits counts.
+TOPICS = {
+    "Snowball and markers": ("snowball", "marker", "lucky", "validity", "verifier"),
+    "Replay and buffer": (
+        *("buffer", "replay", "staleness", "selection", "candidates", "lineage", "retired"),
+        *("occupancy", "transitions"),
+    ),
+    "Entropy": ("entropy", "entropies", "token"),
+    "Difficulty": ("difficulty", "bucket", "zero_advantage", "map_", "question", "visits"),
+    "Accuracy": ("accuracy", "learning", "passk", "gain", "compute", "paired", "compare", "arm_"),
+}
+OTHER_TOPIC = "Runs and rows"
+
+
+def topic(name: str) -> str:
+    """What a named query is about."""
+    for each, words in TOPICS.items():
+        if any(word in name for word in words):
+            return each
+    return OTHER_TOPIC
+
 
 @dataclass(frozen=True)
 class Parameter:

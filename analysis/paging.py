@@ -1,4 +1,4 @@
-"""One page of millions of trajectories in order, without sorting millions.
+"""One page of millions of rows in order, without sorting millions.
 
 Counting is cheap, sorting is not. So the rows are counted by the value that they are sorted by,
 and only those whose value the page touches are sorted. Where these are still many, all of one
@@ -11,34 +11,39 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from exgrpo.tables import TRAJECTORIES
+from analysis.sql_types import quoted
+from exgrpo.tables import Table
 from exgrpo.tables.schema import FLOAT
 
 FEW_ROWS = 200_000  # that are sorted without a wait
 
 # Texts of which nearly every row has one of its own: counting them saves nothing.
 MANY_TEXTS = ("trajectory", "source", "response")
-FLOATS = [column.name for column in TRAJECTORIES.columns if column.type == FLOAT]
 
 
 @dataclass(frozen=True)
 class Order:
-    """By one column of `trajectories` or `runs`; nulls last, ties in the order of the log."""
+    """By one column of a table or of its runs; nulls last, ties in the order of the log."""
 
-    table: str
+    table: Table
     name: str
     descending: bool
 
     @property
+    def of_run(self) -> bool:
+        return self.name not in self.table.names
+
+    @property
     def column(self) -> str:
-        return f'{self.table}."{self.name}"'
+        return f"{'runs' if self.of_run else self.table.name}.{quoted([self.name])}"
 
     @property
     def coarse(self) -> str:
         """A value that rises with the column's and that many rows share."""
         if self.name in MANY_TEXTS:
             return "0"
-        return f"floor(256 * {self.column})" if self.name in FLOATS else self.column
+        is_float = self.table.polars_schema.get(self.name) == FLOAT
+        return f"floor(256 * {self.column})" if is_float else self.column
 
     @property
     def direction(self) -> str:
@@ -46,13 +51,13 @@ class Order:
 
     @property
     def sql(self) -> str:
-        log = 'trajectories.run, trajectories.step, trajectories."group", trajectories.slot'
+        log = ", ".join(f"{self.table.name}.{quoted([name])}" for name in self.table.order)
         return f"ORDER BY {self.column} {self.direction}, {log}"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The trajectories that meet all conditions; `values` are those of their parameters."""
+    """The rows of a table that meet all conditions; `values` are those of their parameters."""
 
     cursor: duckdb.DuckDBPyConnection
     conditions: tuple[str, ...]
@@ -60,7 +65,7 @@ class Selection:
 
     def ask(self, columns: str, order: Order, rest: str) -> pl.DataFrame:
         """SELECT these columns; the run of each is joined only where the order needs it."""
-        source = "trajectories JOIN runs USING (run)" if order.table == "runs" else "trajectories"
+        source = order.table.name + (" JOIN runs USING (run)" if order.of_run else "")
         where = f"WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
         sql = f"SELECT {columns} FROM {source} {where} {rest}"
         return self.cursor.sql(sql, params=self.values).pl()
@@ -89,23 +94,23 @@ def rows_of_page(
     selection = _between(selection, order.coarse, near["value"], order)
     if near["rows"].sum() > FEW_ROWS and order.name not in MANY_TEXTS:
         counts = selection.ask(
-            f"{order.column} AS value, trajectories.run AS run, count(*) AS rows",
+            f"{order.column} AS value, run, count(*) AS rows",
             order,
             f"GROUP BY ALL ORDER BY value {order.direction}, run",
         )
         near, start = _touched(counts, start, size)
         selection = _between(selection, order.column, near["value"], order)
         selection = selection.also(
-            f"NOT ({order.column} IS NOT DISTINCT FROM $first AND trajectories.run < $first_run)",
+            f"NOT ({order.column} IS NOT DISTINCT FROM $first AND run < $first_run)",
             first=near["value"][0],
             first_run=near["run"][0],
         ).also(
-            f"NOT ({order.column} IS NOT DISTINCT FROM $last AND trajectories.run > $last_run)",
+            f"NOT ({order.column} IS NOT DISTINCT FROM $last AND run > $last_run)",
             last=near["value"][-1],
             last_run=near["run"][-1],
         )
     rows = selection.ask(
-        "trajectories.rowid AS id", order, f"{order.sql} LIMIT {size:d} OFFSET {start:d}"
+        f"{order.table.name}.rowid AS id", order, f"{order.sql} LIMIT {size:d} OFFSET {start:d}"
     )
     return rows["id"].to_list(), total
 

@@ -27,14 +27,26 @@ class StageOutputs:
     """A study's comparison, verdicts, observations and figures.
 
     The comparison is that of `analysis.comparison.compare`, with `planned`: the number of runs
-    that the study plans for each arm, those not finished included. Claims come in ledger order,
-    figures in the order of the report.
+    that the study plans for each arm, those not finished included. Claims come in ledger order.
+    Figures are read when they are asked for, each by itself: a screen shows few of them at once.
     """
 
+    folder: Path
     comparison: dict[str, Any]
     verdicts: list[tuple[Claim, Verdict]]
     observed: list[Observed]
-    figures: list[Figure]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Every figure that was drawn, in the order of the report."""
+        return [drawn for name in READINGS if (drawn := self.figure(name)) is not None]
+
+    def figure(self, name: str) -> Figure | None:
+        """One figure; None where it was not drawn yet."""
+        path = self.folder / "figures" / f"{name}.json"
+        if not path.is_file():
+            return None
+        return Figure(name, READINGS[name], plotly.io.from_json(path.read_text()))
 
 
 def read_stage_outputs(results: Path, study: str) -> StageOutputs | None:
@@ -48,14 +60,10 @@ def read_stage_outputs(results: Path, study: str) -> StageOutputs | None:
     if verdicts is None:
         return None
     return StageOutputs(
+        folder=folder,
         comparison=_comparison(folder / "analyses" / "comparison.json", study),
         verdicts=verdicts,
         observed=_observed(folder / "analyses" / "observations.json", study),
-        figures=[
-            Figure(name, reading, plotly.io.from_json(path.read_text()))
-            for name, reading in READINGS.items()
-            if (path := folder / "figures" / f"{name}.json").is_file()
-        ],
     )
 
 

@@ -11,20 +11,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import streamlit as st
 from cachetools import LRUCache
 
-from analysis import browse, queries
-from analysis.background import Processes, Question, Version
-from analysis.catalog import TIME_LIMIT, lake_of
+from analysis import browse, lookups, queries
+from analysis.background import Answered, Processes, Question, Version
+from analysis.catalog import TIME_LIMIT
+from analysis.errors import UserError
 from analysis.stage_outputs import StageOutputs, read_stage_outputs
-from analysis.storage import open_lake
-from analysis.tokens import read_tokens
 from app.components.waiting import waiting
 
-MOST_KEPT = 256 * 2**20  # bytes of answers, roughly
+MOST_KEPT = 256 * 2**20  # bytes of answers
 SMALL = 2**14  # bytes that an answer counts at least
 
 
@@ -55,24 +53,40 @@ def answer(name: str, **parameters: Any) -> pl.DataFrame:
     return rows
 
 
-def ask(sql: str, limit: int, seconds: float = TIME_LIMIT) -> queries.Answer:
+def ask(sql: str, limit: int, seconds: float | None = None) -> queries.Answer:
     """The answer to typed SQL. Raises UserError."""
     found: queries.Answer = ask_catalog(queries.ask, sql, limit, seconds=seconds)
     return found
 
 
 def ask_named(
-    name: str, parameters: Mapping[str, Any], limit: int, seconds: float = TIME_LIMIT
+    name: str, parameters: Mapping[str, Any], limit: int, seconds: float | None = None
 ) -> queries.Answer:
     """The first rows of a named query whose parameters were typed. Raises UserError."""
-    given = tuple(sorted((key, _fixed(value)) for key, value in parameters.items()))
-    found: queries.Answer = ask_catalog(_first_rows, name, given, limit, seconds=seconds)
+    found: queries.Answer = ask_catalog(
+        queries.ask_named, name, _given(parameters), limit, seconds=seconds
+    )
     return found
 
 
-def page(filters: browse.Filters, page: int, size: int) -> browse.Page:
-    """Page number `page`, from 1, of the filtered trajectories: no other row is loaded."""
-    found: browse.Page = ask_catalog(browse.page, filters, (page - 1) * size, size)
+def plan(sql: str) -> str:
+    """How DuckDB would answer typed SQL. Raises UserError."""
+    found: str = ask_catalog(queries.explain_plan, sql)
+    return found
+
+
+def plan_named(name: str, parameters: Mapping[str, Any]) -> str:
+    """How DuckDB would answer a named query. Raises UserError."""
+    found: str = ask_catalog(queries.explain_named, name, _given(parameters))
+    return found
+
+
+def page(filters: browse.Filters, page: int, size: int, **named: Any) -> browse.Page:
+    """Page number `page`, from 1, of the filtered trajectories: no other row is loaded.
+
+    `named`: what else `browse.page` takes.
+    """
+    found: browse.Page = ask_catalog(browse.page, filters, (page - 1) * size, size, **named)
     return found
 
 
@@ -84,13 +98,13 @@ def trajectory(id: str) -> dict[str, Any] | None:
 
 def tokens(run: str, trajectory: str) -> pl.DataFrame:
     """The tokens of a trajectory, as `analysis.tokens.read_tokens` gives them."""
-    found: pl.DataFrame = ask_catalog(_tokens, catalog().parent, run, trajectory)
+    found: pl.DataFrame = ask_catalog(lookups.tokens, catalog().parent, run, trajectory)
     return found
 
 
 def schema() -> pl.DataFrame:
-    """One row a column of the catalog: table, grain, column, type, meaning with its unit."""
-    found: pl.DataFrame = ask_catalog(_schema)
+    """One row a column of the catalog, see `lookups.schema`."""
+    found: pl.DataFrame = ask_catalog(lookups.schema)
     return found
 
 
@@ -100,55 +114,31 @@ def stage_outputs(study: str) -> StageOutputs | None:
 
 
 def ask_catalog(
-    function: Callable[..., Any], *arguments: Any, seconds: float = TIME_LIMIT, **named: Any
+    function: Callable[..., Any], *arguments: Any, seconds: float | None = None, **named: Any
 ) -> Any:
     """What `function(connection, *arguments, **named)` returns, kept for the next time.
 
     It must be a function of a module, its arguments hashable: it runs in another process. The page
-    says so when it takes long, and whoever reads can give it up: the page then ends here. Raises
-    UserError when the function does, and after `seconds`.
+    says so when it takes long, and whoever reads can give it up: the page then ends here. So it is
+    neither for callbacks nor for the inside of a form. Raises UserError when the function does, and
+    after `seconds`, or TIME_LIMIT.
     """
-    items = tuple(sorted((name, _fixed(value)) for name, value in named.items()))
-    question = Question(_version(), function, arguments, items)
+    question = Question(_version(), function, arguments, _given(named))
     kept = _kept()
     if (known := kept.get(question)) is not None:
-        return known
+        return known.value
     with waiting(question) as told:
-        found = _processes().ask(question, seconds, told)
+        found = _processes().ask(question, seconds or TIME_LIMIT, told)
     kept.put(question, found)
-    return found
+    return found.value
+
+
+def _given(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((name, _fixed(value)) for name, value in parameters.items()))
 
 
 def _fixed(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _first_rows(
-    connection: duckdb.DuckDBPyConnection,
-    name: str,
-    parameters: tuple[tuple[str, Any], ...],
-    limit: int,
-) -> queries.Answer:
-    return queries.ask_named(connection, name, dict(parameters), limit)
-
-
-def _tokens(
-    connection: duckdb.DuckDBPyConnection, folder: Path, run: str, trajectory: str
-) -> pl.DataFrame:
-    return read_tokens(open_lake(lake_of(connection), folder), run, trajectory)
-
-
-def _schema(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    tables = connection.table_function("duckdb_tables").pl()
-    columns = connection.table_function("duckdb_columns").pl().filter(~pl.col("internal"))
-    grains = tables.select("table_name", grain="comment")
-    return columns.join(grains, on="table_name", maintain_order="left").select(
-        table="table_name",
-        grain="grain",
-        column="column_name",
-        type=pl.col("data_type").str.to_lowercase(),
-        meaning="comment",
-    )
 
 
 class _Kept:
@@ -156,21 +146,20 @@ class _Kept:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: LRUCache[Question, Any] = LRUCache(MOST_KEPT, getsizeof=_size)
+        self._answers: LRUCache[Question, Answered] = LRUCache(MOST_KEPT, getsizeof=_size)
 
-    def get(self, question: Question) -> Any:
+    def get(self, question: Question) -> Answered | None:
         with self._lock:
             return self._answers.get(question)
 
-    def put(self, question: Question, answer: Any) -> None:
+    def put(self, question: Question, answer: Answered) -> None:
         with self._lock:
             if _size(answer) <= MOST_KEPT:
                 self._answers[question] = answer
 
 
-def _size(answer: Any) -> int:
-    frame = getattr(answer, "frame", answer)
-    return max(SMALL, int(frame.estimated_size()) if isinstance(frame, pl.DataFrame) else SMALL)
+def _size(answer: Answered) -> int:
+    return max(SMALL, answer.bytes)
 
 
 @st.cache_resource(show_spinner=False)
@@ -184,5 +173,12 @@ def _processes() -> Processes:
 
 
 def _version() -> Version:
-    status = catalog().stat()
+    """The catalog of this moment. Raises UserError when it has gone since the page began."""
+    try:
+        status = catalog().stat()
+    except OSError as error:
+        raise UserError(
+            f"{catalog()}: the catalog is not there any more ({error.strerror}). When it has been "
+            "built again, reload this page."
+        ) from error
     return Version(catalog(), status.st_ino, status.st_mtime_ns)

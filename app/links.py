@@ -6,10 +6,14 @@ import streamlit as st
 
 from app import state
 from app.browser import Browser
+from app.components.compare_state import Compare
 
 Query = dict[str, list[str]]
 
 TRAJECTORIES = "screens/trajectories.py"
+QUESTION = "screens/question.py"
+LINEAGE = "screens/lineage.py"
+COMPARE = "screens/compare.py"
 
 
 def rows_query(**filters: Any) -> Query:
@@ -21,3 +25,18 @@ def rows_query(**filters: Any) -> Query:
 def open_rows(**filters: Any) -> None:
     """Go to the rows that pass these filters, or to `trajectory`. Not from a callback."""
     st.switch_page(TRAJECTORIES, query_params=rows_query(**filters))
+
+
+def compare_query(**fields: Any) -> Query:
+    """The address of a comparison (fields of `Compare`): `left` and `right`, or `a` and `b`."""
+    return state.to_query(Compare(**fields))
+
+
+def named_query(name: str, **parameters: Any) -> Query:
+    """The address of a named query on the screen SQL; a list is several items of one parameter."""
+    given = [
+        f"{key}={item}"
+        for key, value in parameters.items()
+        for item in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return {"named": [name], "parameters": given}

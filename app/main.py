@@ -8,6 +8,7 @@ mend takes the place of the rest of a screen.
 import streamlit as st
 
 from analysis.errors import UserError
+from app.components.about import about
 from app.components.errors import show_error
 
 STYLE = """<style>
@@ -39,6 +40,7 @@ SCREENS = {
     "Ask": [st.Page("screens/sql.py", title="SQL", icon=":material/database:")],
 }
 screen = st.navigation(SCREENS, position="top")
+about()
 try:
     screen.run()
 except UserError as error:

@@ -117,7 +117,7 @@ def _write(value: Any) -> str:
 def _read(texts: list[str], hint: Any) -> Any:
     if typing.get_origin(hint) is tuple:
         return tuple(_read([text], typing.get_args(hint)[0]) for text in texts)
-    if isinstance(hint, types.UnionType):
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         if not texts[0]:
             return None
         hint = next(item for item in typing.get_args(hint) if item is not types.NoneType)

@@ -36,12 +36,17 @@ def chromium() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 @contextmanager
 def served(results: Path) -> Iterator[str]:
     """The address of a dashboard over `results` that runs as long as the block."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.headless=true"]
     server = subprocess.Popen(
         [*command, "--server.address=127.0.0.1", f"--server.port={port}"],
@@ -50,14 +55,14 @@ def served(results: Path) -> Iterator[str]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        _wait(f"http://127.0.0.1:{port}/_stcore/health", server)
+        wait(f"http://127.0.0.1:{port}/_stcore/health", server)
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
 
 
-def _wait(health: str, server: subprocess.Popen[bytes]) -> None:
+def wait(health: str, server: subprocess.Popen[bytes]) -> None:
     for _ in range(150):
         if server.poll() is not None:
             raise RuntimeError(f"the dashboard ended with exit code {server.returncode}")

@@ -96,7 +96,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 def read_frames(folder: Path) -> dict[str, pl.DataFrame]:
     """The frames of an `analyses` folder, by query. UserError when one is missing."""
     return {
-        name: pl.read_parquet(_existing(folder / f"{name}.parquet"))
+        name: pl.read_parquet(_existing(folder / f"{name}.parquet"), glob=False)
         for name in queries_needed(load_ledger())
     }
 

@@ -14,7 +14,7 @@ import typer
 
 from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import PreemptedError, UserError
-from pipeline.cli_options import CONFIG, RESULTS, Config, Results, StudyName, load
+from pipeline.cli_options import CONFIG, DEMO, RESULTS, Config, Results, StudyName, load
 from pipeline.cli_stages import stages
 from pipeline.terminal import printable
 
@@ -85,21 +85,36 @@ def reproduce(
 def open_app(
     results: Results = RESULTS,
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 8501,
+    address: Annotated[
+        str, typer.Option(help="Address to listen at; beyond this machine it has no password.")
+    ] = "127.0.0.1",
 ) -> None:
-    """Open the dashboard, for this machine only."""
-    from analysis.limits import limit_memory
+    """Open the dashboard, for this machine only unless told otherwise."""
+    from pipeline.dashboard import start
 
-    page = Path(__file__).resolve().parents[1] / "app" / "main.py"
-    options = [
-        "--server.address=127.0.0.1",
-        f"--server.port={port}",
-        "--server.showEmailPrompt=false",
-        "--browser.gatherUsageStats=false",
-    ]
-    os.environ["EXGRPO_RESULTS"] = str(results.resolve())
-    command = [sys.executable, "-m", "streamlit", "run", str(page), *options]
-    limit_memory()  # it holds for the server, too
-    os.execv(command[0], command)
+    start(results, address, port)
+
+
+@app.command()
+def demo(
+    results: Annotated[Path, typer.Option("--results", help="Folder to make it in.")] = DEMO,
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 8501,
+    cut: Annotated[
+        Path | None,
+        typer.Option(help="Only cut it anew, from the study `tiny` of this results folder."),
+    ] = None,
+) -> None:
+    """Open the dashboard over a small sample of a real study, without training anything."""
+    from pipeline.demo import QUESTIONS_KEPT, cut_demo, open_demo
+
+    if cut is not None:
+        from exgrpo.studies import load_study
+
+        size = cut_demo(cut, load_study("tiny", CONFIG), QUESTIONS_KEPT)
+        print(f"demo: {size / 1e6:.1f} MB")
+        return
+    open_demo(results)
+    open_app(results, port)
 
 
 @app.command()

@@ -14,7 +14,7 @@ Results = Annotated[Path, typer.Option("--results", help="Folder of all results.
 Run = Annotated[str, typer.Option("--run", help="Run id, as study.json lists them.")]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads to use.")]
 
-CONFIG, RESULTS = Path("config"), Path("results")
+CONFIG, RESULTS, DEMO = Path("config"), Path("results"), Path("build/demo")
 
 
 def load(name: str, config: Path) -> "Study":

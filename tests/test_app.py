@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 import plotly.graph_objects as go
-import polars as pl
 import pytest
-from lake_fixture import HOSTILE, STUDY, DemoResults, make_results
+from lake_fixture import HOSTILE, STUDY, DemoResults
 from screens import SCREENS, open_screen, texts, write_import
 from streamlit.testing.v1 import AppTest
 
@@ -19,10 +18,8 @@ from analysis.catalog_build import build
 from analysis.compaction import compact
 from app import data, state
 from app.browser import Browser, neighbour
-from app.components import detail
+from app.components import response_view
 from app.components.narrow_figure import narrow
-from app.components.token_view import SCALES, tokens_html
-from pipeline.analyse import analyse
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -41,33 +38,6 @@ def test_without_a_catalog_each_screen_names_the_command(
 ) -> None:
     monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
     assert "make reproduce" in open_screen(name).info[0].value
-
-
-def test_the_overview_shows_table_world_and_verdicts(results: Path) -> None:
-    test = open_screen("overview")
-    table = test.dataframe[0].value
-    assert list(table["arm"]) == ["base", "on_policy", "exgrpo"]
-    assert "[" in table["accuracy"].iloc[1]
-    said = texts(test)
-    assert "Hard world" in said
-    assert "inconclusive (underpowered)" in said
-    assert "Not testable here: " in said
-
-
-def test_a_study_without_analyses_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EXGRPO_RESULTS", str(make_results(tmp_path / "results").results))
-    assert "no analyses yet" in open_screen("overview").info[0].value
-
-
-def test_verdicts_of_another_version_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = make_results(tmp_path / "results")
-    analyse(made.study, made.results)
-    claims = made.results / STUDY / "analyses" / "claims.json"
-    claims.write_text(claims.read_text().replace('"statement"', '"said"'))
-    monkeypatch.setenv("EXGRPO_RESULTS", str(made.results))
-    assert f"exgrpo analyse --study {STUDY}" in open_screen("overview").code[0].value
 
 
 def test_the_address_restores_filters_sort_page_and_trajectory(
@@ -98,7 +68,7 @@ def test_the_address_restores_filters_sort_page_and_trajectory(
         if row["run"].startswith("exgrpo-") and row["correct"] and row["step"] >= 2
     ]
     expected = sorted(right, reverse=True)[25:50]
-    assert list(shown["entropy"]) == pytest.approx(expected, abs=1e-4)
+    assert list(shown["mean_entropy"]) == expected
     assert f"**{len(right):,}** trajectories" in texts(test)
     assert replayed["trajectory"] in [item.value for item in test.code]
     assert f"first sampled at step {replayed['birth_step']}" in texts(test)
@@ -136,27 +106,6 @@ def test_hostile_text_is_shown_as_text(results: Path, analysed: DemoResults) -> 
     assert HOSTILE in [item.value for item in test.code]
     assert not [item for item in test.markdown if "onerror" in item.value]
     assert "<img" not in "".join(item.proto.body for item in test.get("html"))
-
-
-def test_tokens_are_escaped_and_coloured_by_number() -> None:
-    tokens = pl.DataFrame(
-        {
-            "position": [0, 1],
-            "token_id": [7, 8],
-            "text": ["<img src=x onerror=alert(1)>", '"><script>'],
-            "behaviour_logprob": [-1.0, -0.5],
-            "logprob": [-0.5, None],
-            "entropy": [1.5, None],
-        }
-    )
-    page = tokens_html(tokens, SCALES["entropy"])
-    assert "<img" not in page
-    assert "<script" not in page
-    assert "&lt;img src=x onerror=alert(1)&gt;" in page
-    assert "rgba(226,122,20,0.800)" in page
-    assert "background:transparent" in page
-    assert "ratio          1.6487" in page
-    assert "not logged" in page
 
 
 def test_sql_answers_counts_and_offers_the_trajectory(results: Path, analysed: DemoResults) -> None:
@@ -209,8 +158,8 @@ def test_one_page_of_20000_long_responses_is_loaded(
     assert "**20,000** trajectories" in texts(test)
     shown = test.dataframe[0].value
     assert len(shown) == 50
-    assert set(shown["response"].str.len()) == {120}
-    assert data.page(Filters(), 400, 50).frame.estimated_size() < 50 * letters * 2
+    assert set(shown["preview"].str.len()) == {120}
+    assert data.page(Filters(), 400, 50).frame.estimated_size() < 50 * letters / 10
 
 
 def test_a_catalog_built_anew_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +224,7 @@ def limit_shown(test: AppTest) -> object:
 def test_the_address_restores_the_part_of_the_tokens(
     results: Path, analysed: DemoResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(detail, "WINDOW", 3)
+    monkeypatch.setattr(response_view, "WINDOW", 3)
     row = next(row for row in analysed.rows["tokens"] if len(row["token_ids"]) > 6)
     parts = -(-len(row["token_ids"]) // 3)
 
@@ -305,14 +254,3 @@ def test_a_long_subtitle_is_wrapped_and_gets_room() -> None:
     assert max(map(len, lines)) <= 105
     assert plot.layout.height == 300 + 16
     assert narrow(plot).layout.height == plot.layout.height
-
-
-def test_a_token_without_text_is_not_an_empty_one() -> None:
-    numbers = dict.fromkeys(("behaviour_logprob", "logprob", "entropy"))
-    token = {"position": 0, "token_id": 1} | numbers
-    frame = pl.DataFrame(
-        [{**token, "text": None}, {**token, "text": ""}], schema_overrides={"text": pl.String}
-    )
-    page = tokens_html(frame, SCALES["entropy"])
-    assert ">�</span>" in page
-    assert "><i>∅</i></span>" in page

@@ -79,7 +79,7 @@ def test_pages_by_every_column_are_those_of_a_plain_sort(
     few: int,
 ) -> None:
     monkeypatch.setattr(paging, "FEW_ROWS", few)
-    for name in browse.SORTABLE:
+    for name in browse.sortable("training"):
         expected = plainly_sorted(trajectories, name, descending)
         filters = replace(FILTERS, sort=name, descending=descending)
         for offset in (47, len(expected) - 3):
@@ -94,7 +94,7 @@ def test_a_page_beyond_the_end_is_empty(
     for offset in (len(trajectories), 10**12):
         found = browse.page(connection, FILTERS, offset, 50)
         assert found.frame.is_empty()
-        assert found.frame.columns == [*TABLES["trajectories"].names, "study", "arm", "seed"]
+        assert found.frame.columns == ["trajectory", *browse.first_columns("training")]
         assert found.total == len(trajectories)
 
 
@@ -123,7 +123,7 @@ def test_numbers_that_are_no_numbers_have_their_place_too(
         )
         rows = [("run", 1, 0, slot, value) for slot, value in enumerate(values)]
         made.executemany("INSERT INTO trajectories VALUES (?, ?, ?, ?, ?)", rows)
-        order = paging.Order("trajectories", "nll", descending)
+        order = paging.Order(TABLES["trajectories"], "nll", descending)
         selection = paging.Selection(made, (), {})
         pages = [paging.rows_of_page(selection, order, place, 1) for place in range(len(values))]
     assert pages == [([place], len(values)) for place in expected]

@@ -66,7 +66,7 @@ def test_curve_shows_mean_and_range_of_the_seeds(
     steps = frames["buffer_dynamics"].filter(pl.col("arm") == "exgrpo")  # all of one window
     shares = steps.group_by("seed").agg(pl.col("signal_share").mean())["signal_share"]
     assert list(line.y) == [pytest.approx(shares.mean())]
-    assert list(line.customdata[0]) == [pytest.approx(shares.min()), pytest.approx(shares.max())]
+    assert f"seeds {shares.min():.3f} to {shares.max():.3f}" in line.hovertext[0]
 
 
 def test_learning_curves_show_bootstrap_intervals(
@@ -77,7 +77,8 @@ def test_learning_curves_show_bootstrap_intervals(
     for name in ("learning_curve", "learning_curve_tokens"):
         line = next(trace for trace in plots[name].data if trace.name == "exgrpo")
         assert list(line.y) == [point["value"] for point in points]
-        assert [tuple(item) for item in line.customdata] == [(p["low"], p["high"]) for p in points]
+        ends = [f"interval {point['low']:.3f} to {point['high']:.3f}" for point in points]
+        assert all(end in text for end, text in zip(ends, line.hovertext, strict=True))
         subtitle = plots[name].layout.title.subtitle.text
         assert "95 % interval over questions and seeds" in subtitle
     assert "not an interval" in plots["signal_share"].layout.title.subtitle.text

@@ -271,3 +271,9 @@ def test_wrong_names_and_parameters_are_errors(
 ) -> None:
     with pytest.raises(UserError, match=message):
         answer(connection, name, **parameters)
+
+
+def test_studies(golden: duckdb.DuckDBPyConnection, two_studies: duckdb.DuckDBPyConnection) -> None:
+    for connection in (golden, two_studies):
+        sql = "select study, count(*), sum(coalesce(steps, 0))::bigint from runs group by 1 order by 1"
+        assert answer(connection, "studies").rows() == connection.sql(sql).fetchall()

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,7 +59,6 @@ def own_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     folder.mkdir()
     (folder / "echo.sql").write_text(ECHO)
     (folder / "slow.sql").write_text(SLOW)
-    shutil.copy(queries.FOLDER / "runs_overview.sql", folder)  # the screen's choices
     monkeypatch.setattr(queries, "FOLDER", folder)
     named_queries.cache_clear()
     yield folder
@@ -293,33 +291,32 @@ def test_mistakes_of_the_command_are_one_line(demo: DemoResults) -> None:
 
 
 def test_the_screen_shows_defaults_and_empty_fields_have_them(
-    own_queries: Path, results: Path
+    results: Path, demo: DemoResults
 ) -> None:
-    test = open_screen("sql", named="echo", parameters=["rows=2", "words=c", "words=d,e"])
-    assert {item.label: item.placeholder for item in test.text_input} == {
-        "word: a word": "default: null",
-        "rows: rows": "required",
-        "factor: times this": "default: 2.0",
-    }
-    shown = test.dataframe[-1].value
-    assert [list(words) for words in shown["words"]] == [["c", "d,e"]] * 2
-    assert list(shown["factor"]) == [2.0, 2.0]
-    for field, value in zip(test.text_input, ("", "3", "0.5"), strict=True):
-        field.set_value(value)
-    test.multiselect[0].set_value([])
-    test.button[1].click().run()
-    assert test.query_params["parameters"] == ["rows=3", "factor=0.5"]
-    shown = test.dataframe[-1].value
-    assert list(shown["factor"]) == [0.5] * 3
-    assert [list(words) for words in shown["words"]] == [["a", "b"]] * 3
-    missing = open_screen("sql", named="echo")
-    assert "needs the parameter 'rows'" in texts(
-        open_screen("sql", named="echo", limit="100", parameters=["flag=true"])
+    runs = [row["run"] for row in demo.rows["runs"]][:2]
+    test = open_screen(
+        "sql", named="snowball", parameters=["window=2", *(f"run={run}" for run in runs)]
     )
-    assert missing.error
+    placeholders = {item.label.split(":")[0]: item.placeholder for item in test.text_input[1:]}
+    assert placeholders == {"window": "default: 10"}
+    assert test.multiselect[0].value == runs
+    assert test.multiselect[0].placeholder == "default: null"
+    two = test.dataframe[-1].value
+    field = next(item for item in test.text_input if item.label.startswith("window"))
+    field.set_value("")
+    test.multiselect[0].set_value([])
+    next(item for item in test.button if item.form_id == "named").click().run()
+    assert test.query_params["named"] == "snowball" and "parameters" not in test.query_params
+    ten = test.dataframe[-1].value
+    with open_catalog(results / "workbench.duckdb") as connection:
+        given = {"window": 2, "run": runs}
+        assert len(two) == ask_named(connection, "snowball", given).frame.height
+        assert len(ten) == ask_named(connection, "snowball", {}).frame.height != len(two)
+    missing = open_screen("sql", named="lineage")
+    assert missing.error and "needs the parameter" in texts(missing)
 
 
-def test_the_screen_offers_runs(own_queries: Path, demo: DemoResults, results: Path) -> None:
+def test_the_screen_offers_runs(demo: DemoResults, results: Path) -> None:
     runs = [row["run"] for row in demo.rows["runs"] if row["arm"] == "exgrpo"]
     test = open_screen("sql", named="runs_overview", parameters=[f"run={run}" for run in runs])
     assert list(test.dataframe[-1].value["run"]) == runs

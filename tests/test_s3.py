@@ -152,6 +152,7 @@ def test_tokens_are_read_from_the_bucket(
     upload(s3, demo.results / "lake")
     build_catalog(tmp_path, elsewhere=LAKE)
     monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
+    data._processes.clear()  # those that run already know another environment
     for row in demo.rows["tokens"][:: len(demo.rows["tokens"]) // 3]:
         found = data.tokens(row["run"], row["trajectory"])
         assert found.equals(read_tokens(demo.results / "lake", row["run"], row["trajectory"]))

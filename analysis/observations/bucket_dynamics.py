@@ -1,15 +1,19 @@
 """How do the buckets fill and empty, and the retired grow? (paper Figures 5 and 6, claim C18)"""
 
+from html import escape
+
 import plotly.graph_objects as go
 import polars as pl
 
+from analysis.behind import UNSEEN, Behind, rollouts
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations.clustered import first_arms, further
 from analysis.observations.marks import Bar, add_bars, arm_panels
 from analysis.observations.observation import Observation
-from analysis.theme import INK, MUTED, VALID, Look, faded
+from analysis.theme import INK, MUTED, PAPER, VALID, Look, faded
 
 COLUMNS = 3
+MOST = 100  # steps of a panel
 PLACES = (("early", 0.1), ("halfway", 0.5), ("at the end", 1.0))  # parts of the training
 DOT = Look(INK, "circle", "solid")
 EMPTY = 0.005  # share of the questions: a bucket that holds less is called empty
@@ -57,12 +61,12 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     columns = min(COLUMNS, len(arms))
     height = -(-len(arms) // columns)
     plot = arm_panels(arms, COLUMNS)
-    most = rows["bucket"].max()
+    most = max(rows["bucket"].to_list())
     named: set[str] = set()
     for place, arm in enumerate(arms):
         at = {"row": place // columns + 1, "col": place % columns + 1}
         mine = rows.filter(pl.col("arm") == arm)
-        for (bucket,), part in _means(mine).group_by("bucket", maintain_order=True):
+        for (bucket,), part in _means(_thinned(mine)).group_by("bucket", maintain_order=True):
             name = "retired" if bucket is None else f"k = {bucket}"
             colour = (
                 faded(MUTED, 0.3)
@@ -75,15 +79,20 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
                 name=name,
                 legendgroup=name,
                 showlegend=name not in named,
-                mode="lines",
+                mode="lines+markers",
+                marker=UNSEEN,
                 stackgroup=arm,
                 fillcolor=colour,
-                line={"width": 0.5, "color": "white"},
-                hovertemplate=f"%{{y:.1%}} {name}<extra>{arm}</extra>",
+                line={"width": 0.5, "color": PAPER},
+                customdata=[
+                    _reached(arm, (bucket or most + 1) if share else None, step)
+                    for step, share in part.select("step", "share").iter_rows()
+                ],
+                hovertemplate=f"%{{y:.1%}} {name}<extra>{escape(arm)}</extra>",
                 **at,
             )
             named.add(name)
-        end = [_range_of(_solved(mine))]
+        end = [_range_of(arm, _solved(mine))]
         add_bars(plot, "buffer and retired", end, DOT, at["row"], at["col"], form=".1%")
     plot.update_xaxes(title_text="training step", row=height)
     plot.update_yaxes(tickformat=".0%", range=[0, 1])
@@ -98,11 +107,26 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return plot
 
 
-def _range_of(solved: pl.DataFrame) -> Bar:
+def _thinned(rows: pl.DataFrame) -> pl.DataFrame:
+    """At most `MOST` steps of an arm, the last among them: a panel has no more pixels."""
+    last = rows["step"].max()
+    every = -(-rows["step"].n_unique() // MOST)
+    return rows.filter((last - pl.col("step")) % every == 0)
+
+
+def _reached(arm: str, bucket: int | None, step: int) -> Behind:
+    """The groups that ended up in a bucket so far, newest first; in any if it is None."""
+    buckets = None if bucket is None else [bucket]
+    return rollouts(arm, steps=(1, step), bucket=buckets, descending=True)
+
+
+def _range_of(arm: str, solved: pl.DataFrame) -> Bar:
     """Over the seeds, how many questions were right at least once by the last step."""
     last = solved.filter(pl.col("step") == pl.col("step").max())
     shares = last["solved"].to_numpy()
-    return Bar(last["step"][0], shares.mean(), shares.min(), shares.max())
+    step = last["step"][0]
+    ends = shares.mean(), shares.min(), shares.max()
+    return Bar(step, *ends, behind=_reached(arm, None, step))
 
 
 def lines(frames: Frames) -> list[str]:

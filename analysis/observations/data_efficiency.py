@@ -1,12 +1,14 @@
 """What does accuracy cost: questions, tokens, time? (claim C20)"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.arms import REFERENCE
+from analysis.behind import Behind, samples
 from analysis.budgets import NotComparableError, at_equal_budget, with_budgets
 from analysis.comparison import CURVE_REPLICATES
 from analysis.drawing import Frames, StudyFacts, add_arm, say_empty, start
@@ -50,7 +52,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         for arm in first_arms(table["arm"].to_list()):
             mine = table.filter((pl.col("arm") == arm) & pl.col(budget).is_not_null())
             if mine.height:
-                add_arm(panel, arm, mine, budget, band="interval")
+                add_arm(panel, arm, mine, budget, band="interval", behind=_validation)
         for trace in panel.data:
             plot.add_trace(trace.update(showlegend=bool(trace.name) and place == 0), **at)
         plot.update_xaxes(title_text=label, rangemode="tozero", **at)
@@ -58,6 +60,10 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     plot.update_yaxes(title_text="validation accuracy", col=1)
     plot.update_layout(title_subtitle_text=facts.subtitle(meaning), height=680, legend_y=-0.12)
     return plot
+
+
+def _validation(row: dict[str, Any]) -> Behind:
+    return samples(row["arm"], benchmark="validation", step=row["step"])
 
 
 def lines(frames: Frames) -> list[str]:

@@ -1,10 +1,13 @@
 """Entropy of right answers by the difficulty of their question (paper figure 1c, claim C6)."""
 
+from html import escape
+
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.arms import REFERENCE
+from analysis.behind import UNSEEN
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import first_arms
@@ -12,10 +15,11 @@ from analysis.observations.evidence import DIFFICULTIES, said
 from analysis.observations.observation import Observation
 from analysis.separation import AT_A_TIME, separation
 from analysis.statistics import Bootstrap
-from analysis.theme import INK, faded
+from analysis.theme import BLUE, GREEN, INK, ORANGE, PINK, faded
 
 QUANTILES, ROWS = "entropy_by_difficulty", "entropy_validity_rows"
-COLOURS = dict(zip(DIFFICULTIES, (evidence.ORANGE, evidence.BLUE, evidence.GREEN), strict=True))
+COLOURS = dict(zip(DIFFICULTIES, (ORANGE, BLUE, GREEN), strict=True))
+BOX = 0.7 / len(DIFFICULTIES)  # of the room of an arm
 AT_A_LEVEL = (*AT_A_TIME, "level")
 NOTHING = "no right answer of a group with signal has an entropy"
 
@@ -47,38 +51,52 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         subplot_titles=("entropy of right answers", "P(medium has the lower entropy)"),
     )
     arms = first_arms(quantiles["arm"].to_list())
-    for difficulty in DIFFICULTIES:
-        _add_boxes(plot, difficulty, arms, quantiles)
+    for place, difficulty in enumerate(DIFFICULTIES):
+        _add_boxes(plot, difficulty, (place - 1) * BOX, arms, frames)
+    plot.update_xaxes(
+        tickvals=list(range(len(arms))),
+        ticktext=[escape(arm) for arm in arms],
+        range=[-0.5, len(arms) - 0.5],
+        col=1,
+    )
     if rows.height:
         for shift, (name, within, colour, symbol) in enumerate(
             (
                 ("at any level", AT_A_TIME, INK, "circle"),
-                ("at equal level", AT_A_LEVEL, evidence.PINK, "diamond"),
+                ("at equal level", AT_A_LEVEL, PINK, "diamond"),
             )
         ):
             made = [
                 (place + 0.2 * (shift - 0.5), _medium_below(rows, other, within))
                 for place, other in enumerate(("hard", "easy"))
             ]
-            evidence.add_estimates(plot, name, made, colour, symbol, col=2, clip=(0, 1))
+            of = [evidence.right_fresh(rows["arm"][0], rows, other) for other in ("hard", "easy")]
+            evidence.add_estimates(plot, name, made, colour, symbol, col=2, clip=(0, 1), behind=of)
         evidence.add_reference(plot, 0.5, 1, 2)
     plot.update_xaxes(
         tickvals=[0, 1], ticktext=["than hard", "than easy"], range=[-0.5, 1.5], col=2
     )
     plot.update_yaxes(title_text="mean token entropy (nat)", rangemode="tozero", col=1)
-    plot.update_layout(boxmode="group")
     compared = f"; right: {rows['arm'][0]}, {evidence.bar_meaning(rows)}" if rows.height else ""
     return evidence.subtitle(
         plot, facts, f"box: quartiles, dashed: mean, whiskers: 5 and 95 %, all steps{compared}"
     )
 
 
-def _add_boxes(plot: go.Figure, difficulty: str, arms: list[str], quantiles: pl.DataFrame) -> None:
-    table = quantiles.filter((pl.col("difficulty") == difficulty) & pl.col("arm").is_in(arms)).sort(
-        pl.col("arm").replace_strict(arms, range(len(arms)), return_dtype=pl.Int64)
+def _add_boxes(
+    plot: go.Figure, difficulty: str, shift: float, arms: list[str], frames: Frames
+) -> None:
+    """A box an arm, and on its median a marker that shows nothing but can be clicked."""
+    rows = frames[ROWS]
+    table = (
+        frames[QUANTILES]
+        .filter((pl.col("difficulty") == difficulty) & pl.col("arm").is_in(arms))
+        .sort(pl.col("arm").replace_strict(arms, range(len(arms)), return_dtype=pl.Int64))
     )
+    places = [arms.index(arm) + shift for arm in table["arm"]]
     plot.add_box(
-        x=table["arm"].to_list(),
+        x=places,
+        width=0.7 * BOX,
         lowerfence=table["p05"].to_list(),
         q1=table["p25"].to_list(),
         median=table["p50"].to_list(),
@@ -88,7 +106,20 @@ def _add_boxes(plot: go.Figure, difficulty: str, arms: list[str], quantiles: pl.
         name=difficulty,
         line={"color": COLOURS[difficulty], "width": 1.8},
         fillcolor=faded(COLOURS[difficulty], 0.25),
-        offsetgroup=difficulty,
+        row=1,
+        col=1,
+    )
+    plot.add_scatter(
+        x=places,
+        y=table["p50"].to_list(),
+        mode="markers",
+        marker=UNSEEN,
+        showlegend=False,
+        customdata=[
+            evidence.right_fresh(arm, rows.filter(pl.col("arm") == arm), difficulty)
+            for arm in table["arm"]
+        ],
+        hovertemplate="median %{y:.3f}<extra>" + difficulty + "</extra>",
         row=1,
         col=1,
     )

@@ -5,6 +5,7 @@ import polars as pl
 from plotly.subplots import make_subplots
 
 from analysis.arms import REFERENCE, arm_order
+from analysis.behind import Behind
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import clustered_ratios
@@ -19,7 +20,7 @@ from analysis.separation import (
     share_with_partner,
     with_bands,
 )
-from analysis.theme import FLAWED, INK, VALID
+from analysis.theme import FLAWED, GREEN, INK, ORANGE, VALID
 
 QUERY = "entropy_validity_rows"
 
@@ -56,20 +57,21 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         horizontal_spacing=0.1,
         subplot_titles=("mean entropy", "AUROC for a flawed chain"),
     )
-    _draw_means(plot, rows)
+    _draw_means(plot, arm, rows)
     cells = _cells(rows)
     for shift, (name, score, within, colour, symbol) in enumerate(
         (
             ("entropy", "mean_entropy", AT_K, INK, "circle"),
-            ("NLL (log of perplexity)", "nll", AT_K, evidence.ORANGE, "square"),
-            ("entropy at equal length", "mean_entropy", AT_LENGTH, evidence.GREEN, "diamond"),
+            ("NLL (log of perplexity)", "nll", AT_K, ORANGE, "square"),
+            ("entropy at equal length", "mean_entropy", AT_LENGTH, GREEN, "diamond"),
         )
     ):
         made = [
             (place + 0.22 * (shift - 1), separation(part, score, "flawed", within))
             for place, (_, part) in enumerate(cells)
         ]
-        evidence.add_estimates(plot, name, made, colour, symbol, col=2, clip=(0, 1))
+        of = [_behind(arm, part) for _, part in cells]
+        evidence.add_estimates(plot, name, made, colour, symbol, col=2, clip=(0, 1), behind=of)
     evidence.add_reference(plot, 0.5, 1, 2)
     labels = [label for label, _ in cells]
     plot.update_xaxes(tickvals=list(range(len(labels))), ticktext=labels, col=2)
@@ -77,7 +79,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return evidence.subtitle(plot, facts, f"{arm}; {evidence.bar_meaning(rows)}")
 
 
-def _draw_means(plot: go.Figure, rows: pl.DataFrame) -> None:
+def _draw_means(plot: go.Figure, arm: str, rows: pl.DataFrame) -> None:
     made = clustered_ratios(
         rows.with_columns(answers=1), ("difficulty", "flawed"), "mean_entropy", "answers"
     )
@@ -89,8 +91,18 @@ def _draw_means(plot: go.Figure, rows: pl.DataFrame) -> None:
             (place + shift, made.get((difficulty, flawed)))
             for place, difficulty in enumerate(DIFFICULTIES)
         ]
-        evidence.add_estimates(plot, name, at, colour, symbol)
+        of = [_behind(arm, rows, each, flawed) for each in DIFFICULTIES]
+        evidence.add_estimates(plot, name, at, colour, symbol, behind=of)
     plot.update_xaxes(tickvals=[0, 1, 2], ticktext=list(DIFFICULTIES), range=[-0.5, 2.5], col=1)
+
+
+def _behind(
+    arm: str, rows: pl.DataFrame, difficulty: str | None = None, flawed: bool | None = None
+) -> Behind:
+    """A chain that only a judge saw is not in the log's own column: then both kinds."""
+    exact = (rows["judge"] == "exact").all()
+    valid = None if flawed is None or not exact else not flawed
+    return evidence.right_fresh(arm, rows, difficulty, chain_valid=valid)
 
 
 def _cells(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -4,12 +4,14 @@ All intervals are 95 %, over seeds and questions, and not adjusted for the numbe
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
 from analysis.arms import arm_order
+from analysis.behind import Behind, rollouts
 from analysis.drawing import StudyFacts
 from analysis.observations.clustered import Cell, clustered_ratios
 from analysis.observations.marks import add_bars, bounds, estimated
@@ -18,8 +20,6 @@ from analysis.theme import MUTED, Look
 
 UNBOUNDED = (-np.inf, np.inf)
 DIFFICULTIES = ("hard", "medium", "easy")
-# Of Okabe and Ito, like the arms; told apart by their symbols as well.
-BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 
 
 def arm_of(arms: Iterable[str], *preferred: str) -> str | None:
@@ -110,14 +110,31 @@ def add_estimates(
     horizontal: bool = False,
     factor: float = 1.0,
     clip: tuple[float, float] = UNBOUNDED,
+    *,
+    behind: Sequence[Behind],
 ) -> None:
     """Dots with their intervals: at each place an estimate, times `factor`; None is left out.
 
-    A name is in the legend once, however many panels it is drawn in.
+    A name is in the legend once, however many panels it is drawn in. behind: the rows behind each
+    estimate, those that are None included.
     """
     known = [(at, made.scaled(factor)) for at, made in estimates if made is not None]
+    rows = [each for each, (_, made) in zip(behind, estimates, strict=True) if made is not None]
     style = Look(colour, symbol, "solid")
-    add_bars(plot, name, estimated(known, clip), style, row, col, horizontal=horizontal)
+    add_bars(plot, name, estimated(known, clip, rows), style, row, col, horizontal=horizontal)
+
+
+def right_fresh(
+    arm: str, rows: pl.DataFrame, difficulty: str | None = None, **filters: Any
+) -> Behind:
+    """Right fresh answers of groups with signal, of one difficulty if given.
+
+    rows: those of the arm of `entropy_validity_rows`, which know the buckets of a difficulty.
+    """
+    if difficulty is not None:
+        rows = rows.filter(pl.col("difficulty") == difficulty)
+    buckets = rows["bucket"].unique().sort().to_list()
+    return rollouts(arm, correct=True, replayed=False, **{"bucket": buckets, **filters})
 
 
 def add_reference(plot: go.Figure, at: float, row: int, col: int, horizontal: bool = False) -> None:

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from analysis.arms import REFERENCE
+from analysis.behind import rollouts
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations.clustered import (
     Cell,
@@ -47,7 +48,8 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
                 for (of, since, kind), each in made.items()
                 if of == arm and kind is retired
             )
-            bars = estimated(found, SHARE)
+            of = [rollouts(arm, replayed=False, step_min=since + 1) for since, _ in found]
+            bars = estimated(found, SHARE, of)
             add_bars(plot, name, bars, look, row, column, lines=True, form=".1%")
     plot.update_xaxes(title_text="steps since retirement (start of the span)", row=height)
     plot.update_yaxes(tickformat=".0%", range=[0, 1.02])

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.behind import Behind, rollouts
 from analysis.difficulty import DIFFICULTIES, difficulty
 from analysis.drawing import Frames, StudyFacts, by_seed, say_empty, start
 from analysis.observations.clustered import (
@@ -58,15 +59,22 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         shift = 0.5 * ((place + 0.5) / len(arms) - 0.5)  # so that bars do not hide each other
         for column, (experiential, _) in enumerate(KINDS, 1):
             found = sorted(
-                (bucket + shift, made)
+                (bucket, made)
                 for (of, kind, bucket), made in gains.items()
                 if (of, kind) == (arm, experiential)
             )
-            bars = estimated(found, CHANGE)
+            bars = estimated(
+                [(bucket + shift, made) for bucket, made in found],
+                CHANGE,
+                [_left_in(arm, bucket) for bucket, _ in found],
+            )
             add_bars(plot, arm, bars, look(arm), 1, column, lines=True, form="+.3f")
             mine = signal.filter((pl.col("arm") == arm) & (pl.col("experiential") == experiential))
             ranges = by_seed(mine, "bucket", "share").iter_rows()
-            bars = [Bar(bucket + shift, *of_seeds) for bucket, *of_seeds in ranges]
+            bars = [
+                Bar(bucket + shift, mean, low, high, behind=_left_in(arm, bucket))
+                for bucket, mean, low, high in ranges
+            ]
             add_bars(plot, arm, bars, look(arm), 2, column, lines=True)
     plot.add_hline(0, line_color=MUTED, line_width=1, row=1)
     plot.update_xaxes(dtick=1)
@@ -79,6 +87,11 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         title_subtitle_text=facts.subtitle(meaning), margin_t=120, height=680, legend_y=-0.14
     )
     return plot
+
+
+def _left_in(arm: str, bucket: int) -> Behind:
+    """The visits that left a question in a bucket, before those that a point is about."""
+    return rollouts(arm, bucket=[bucket])
 
 
 def lines(frames: Frames) -> list[str]:

@@ -15,13 +15,14 @@ from analysis.observations.marks import points
 from analysis.observations.observation import Observation
 from analysis.separation import AT_K, judged, separation
 from analysis.statistics import Bootstrap
+from analysis.theme import BLUE, GREEN, ORANGE
 
 COUNTS, ROWS = "marker_entropy", "entropy_validity_rows"
 NAMES = ("code", "shortcut", "repetition")
 LOOKS = dict(
     zip(
         NAMES,
-        ((evidence.BLUE, "circle"), (evidence.ORANGE, "square"), (evidence.GREEN, "diamond")),
+        ((BLUE, "circle"), (ORANGE, "square"), (GREEN, "diamond")),
         strict=True,
     )
 )
@@ -84,6 +85,9 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     )
     for shift, marker in enumerate(NAMES):
         places = [(at + 0.2 * (1 - shift), each) for at, each in enumerate(DIFFICULTIES[::-1])]
+        of = [
+            evidence.right_fresh(arm, rows, each, markers=[marker]) for each in DIFFICULTIES[::-1]
+        ]
         panels = (
             ([effects.entropy.get((marker, each)) for _, each in places], 1.0, evidence.UNBOUNDED),
             ([_separation(rows, marker, each) for _, each in places], 1.0, (0.0, 1.0)),
@@ -99,6 +103,7 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
                 horizontal=True,
                 factor=factor,
                 clip=clip,
+                behind=of,
             )
     for column, at in enumerate((0.0, 0.5, 0.0), 1):
         evidence.add_reference(plot, at, 1, column, horizontal=True)

@@ -2,11 +2,14 @@
 reads like."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
+from itertools import repeat
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from analysis.behind import Behind, listed
 from analysis.statistics import Bootstrap
 from analysis.theme import Look
 
@@ -15,13 +18,17 @@ SHARE, CHANGE = (0.0, 1.0), (-1.0, 1.0)  # what a share, and a difference of two
 
 @dataclass(frozen=True)
 class Bar:
-    """A value at a place, with the ends of its bar, if it has one, and words for who hovers."""
+    """A value at a place, with the ends of its bar, if it has one, and words for who hovers.
+
+    behind: the rows that a click on it opens.
+    """
 
     at: float | str
     value: float
     low: float | None = None
     high: float | None = None
     note: str = ""
+    behind: Behind = field(default_factory=dict)
 
 
 def interval_within(made: Bootstrap, possible: tuple[float, float]) -> tuple[float, float]:
@@ -32,17 +39,23 @@ def interval_within(made: Bootstrap, possible: tuple[float, float]) -> tuple[flo
 
 
 def estimated(
-    estimates: Iterable[tuple[float | str, Bootstrap]], possible: tuple[float, float]
+    estimates: Iterable[tuple[float | str, Bootstrap]],
+    possible: tuple[float, float],
+    behind: Sequence[Behind] = (),
 ) -> list[Bar]:
-    """Estimates at their places, with their 95 % intervals cut to possible values."""
+    """Estimates at their places, with their 95 % intervals cut to possible values.
+
+    behind: the rows behind each, in the same order.
+    """
     return [
         Bar(
             at,
             made.value,
             *interval_within(made, possible),
             f"seeds {made.seeds}, questions {made.questions}",
+            rows,
         )
-        for at, made in estimates
+        for (at, made), rows in zip(estimates, behind or repeat({}), strict=False)
     ]
 
 
@@ -60,6 +73,7 @@ def add_bars(
     """Draw the bars, joined by a line or not. A name is in the legend once, whatever the panels."""
     if not bars:
         return
+    name = escape(name)  # Plotly reads tags in names, and an arm's may hold some
     values, places = [bar.value for bar in bars], [bar.at for bar in bars]
     error = {
         "type": "data",
@@ -80,6 +94,7 @@ def add_bars(
         marker={"color": look.colour, "symbol": look.symbol, "size": 8},
         hovertext=[_hover(bar, form) for bar in bars],
         hovertemplate="%{hovertext}<extra>" + name + "</extra>",
+        customdata=listed([bar.behind for bar in bars]),
         row=row,
         col=col,
         **{"error_x" if horizontal else "error_y": error},
@@ -95,7 +110,7 @@ def arm_panels(arms: list[str], most: int) -> go.Figure:
         columns,
         shared_yaxes=True,
         shared_xaxes=True,
-        subplot_titles=arms,
+        subplot_titles=[escape(arm) for arm in arms],
         horizontal_spacing=0.03,
         vertical_spacing=0.25 / (height + 1),
     )

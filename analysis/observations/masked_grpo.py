@@ -1,11 +1,13 @@
 """Masked GRPO: which difficulty teaches most? (paper section 3.2, Table 9)"""
 
 from collections.abc import Iterator
+from html import escape
 
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.behind import samples
 from analysis.comparison import CURVE_REPLICATES, LEVEL, accuracy_table, paired
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.figures_accuracy import TEST_NAMES
@@ -43,6 +45,12 @@ def _differences(
             yield f"{one} − {other}", made
 
 
+def _two(pair: str, arms: tuple[str, ...]) -> list[str]:
+    """The two arms of a pair as `_differences` names it."""
+    ending = "_matched" if arms == MATCHED else ""
+    return [f"masked_{name}{ending}" for name in pair.split(" − ")]
+
+
 def _updates(updates: pl.DataFrame) -> dict[str, tuple[float | None, float | None]]:
     """Groups that an arm learned from a step, and its gradient norm: means over its runs."""
     means = updates.group_by("arm").agg(pl.col("updated_groups", "grad_norm").mean())
@@ -51,6 +59,7 @@ def _updates(updates: pl.DataFrame) -> dict[str, tuple[float | None, float | Non
 
 def _label(arm: str, updates: dict[str, tuple[float | None, float | None]]) -> str:
     groups = updates.get(arm, (None, None))[0]
+    arm = escape(arm)
     return arm if groups is None else f"{arm}<br>{groups:.1f} groups a step"
 
 
@@ -70,19 +79,22 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         shared_yaxes=True,
         vertical_spacing=0.14,
         horizontal_spacing=0.04,
-        subplot_titles=[TEST_NAMES.get(name, name) for name in benchmarks],
+        subplot_titles=[TEST_NAMES.get(name, escape(name)) for name in benchmarks],
     )
     for column, benchmark in enumerate(benchmarks, 1):
         for arm in arms:
             if made := mean_of(accuracy_table(rows, arm, benchmark), CURVE_REPLICATES):
-                bars = estimated([(_label(arm, updates), made)], SHARE)
+                rows_of = [samples(arm, benchmark=benchmark)]
+                bars = estimated([(_label(arm, updates), made)], SHARE, rows_of)
                 add_bars(plot, arm, bars, look(arm), 1, column, horizontal=True)
         for group, ending, style in (
             (ARMS, "", Look(MUTED, "circle", "solid")),
             (MATCHED, ", matched", Look(MUTED, "diamond", "solid")),
         ):
-            found = _differences(rows, benchmark, group, PAIRS + PAIRS_TO_FULL, CURVE_REPLICATES)
-            bars = estimated([(f"{name}{ending}", made) for name, made in found], CHANGE)
+            pairs = PAIRS + PAIRS_TO_FULL
+            found = list(_differences(rows, benchmark, group, pairs, CURVE_REPLICATES))
+            rows_of = [samples(*_two(name, group), benchmark=benchmark) for name, _ in found]
+            bars = estimated([(f"{name}{ending}", made) for name, made in found], CHANGE, rows_of)
             add_bars(plot, f"paired{ending}", bars, style, 2, column, horizontal=True, form="+.3f")
         plot.add_vline(0, line_color=MUTED, line_width=1, row=2, col=column)
     plot.update_xaxes(title_text="accuracy of the final model", tickformat=".0%", row=1)

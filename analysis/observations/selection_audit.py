@@ -4,6 +4,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.behind import rollouts, samples
 from analysis.comparison import CURVE_REPLICATES, accuracy_table, paired
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
@@ -16,6 +17,7 @@ from analysis.observations.evidence import said_change
 from analysis.observations.marks import percent, points
 from analysis.observations.observation import Observation
 from analysis.statistics import REPLICATES, Bootstrap
+from analysis.theme import BLUE, GREEN, ORANGE, PINK
 
 PICKS, AUDIT, ACCURACY = "selection_picks", "selection_audit", "arm_accuracy"
 CORRECT, RANDOM = "mean_entropy", "random"
@@ -117,12 +119,13 @@ def _draw_picks(plot: go.Figure, picks: pl.DataFrame) -> None:
             plot,
             "what would have been replayed",
             [(at, made.get(metric)) for at, metric in enumerate(metrics)],
-            evidence.BLUE,
+            BLUE,
             "circle",
             col=column,
             horizontal=True,
             factor=factor,
             clip=clip,
+            behind=[rollouts(picks["arm"][0], replayed=True)] * len(metrics),
         )
         if column > 1:
             evidence.add_reference(plot, 0.0, 1, column, horizontal=True)
@@ -133,7 +136,7 @@ def _draw_picks(plot: go.Figure, picks: pl.DataFrame) -> None:
 
 def _draw_accuracy(plot: go.Figure, accuracy: dict[tuple[str, str], Bootstrap]) -> None:
     arms = [arm for arm in SELECTORS if arm in {of for of, _ in accuracy}][::-1]
-    looks = ((evidence.ORANGE, "square"), (evidence.GREEN, "diamond"), (evidence.PINK, "x"))
+    looks = ((ORANGE, "square"), (GREEN, "diamond"), (PINK, "x"))
     benchmarks = sorted({benchmark for _, benchmark in accuracy})
     for place, benchmark in enumerate(benchmarks):
         shift = 0.15 * ((len(benchmarks) - 1) / 2 - place)
@@ -146,6 +149,7 @@ def _draw_accuracy(plot: go.Figure, accuracy: dict[tuple[str, str], Bootstrap]) 
             horizontal=True,
             factor=100.0,
             clip=(-100.0, 100.0),
+            behind=[samples(OF_METHOD, arm, benchmark=benchmark) for arm in arms],
         )
     plot.update_yaxes(
         tickvals=list(range(len(arms))), ticktext=arms, range=[-0.5, len(arms) - 0.5], row=2, col=1

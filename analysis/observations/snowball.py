@@ -1,9 +1,14 @@
 """Do flaws spread through replay: the parts of the snowball detector, drawn, and its verdict."""
 
+from functools import partial
+from typing import Any
+
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.arms import arm_order
+from analysis.behind import Behind, rollouts, window
 from analysis.drawing import Frames, StudyFacts, add_arm, say_empty
 from analysis.observations.clustered import first_arms
 from analysis.observations.marks import CHANGE, add_bars, estimated
@@ -31,7 +36,8 @@ def _draw(facts: StudyFacts, frames: Frames) -> go.Figure:
         table = curve(fresh, arm)
         if table.height:
             lone = go.Figure()
-            add_arm(lone, arm, table, "window_start", markers=False)
+            behind = partial(_right_fresh, arm)
+            add_arm(lone, arm, table, "window_start", markers=False, behind=behind)
             plot.add_traces(lone.data, rows=1, cols=1)
     _add_events(plot, visits)
     _add_doses(plot, visits)
@@ -44,6 +50,11 @@ def _draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     return plot if plot.data else say_empty(plot, "no right answer whose marker is known")
 
 
+def _right_fresh(arm: str, row: dict[str, Any]) -> Behind:
+    steps = window(row["window_start"])
+    return rollouts(arm, steps=steps, correct=True, replayed=False)
+
+
 def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
     made = {}
     for delay in DELAYS:
@@ -53,10 +64,11 @@ def _add_events(plot: go.Figure, visits: pl.DataFrame) -> None:
             continue  # nobody was visited so long after a replay
     if not made:
         return
+    of = [rollouts(*arm_order(visits["arm"].to_list()), replayed=True)]
     for delay, each in made.items():
         name, colour = ("placebo", MUTED) if delay == 0 else ("after a first replay", FLAWED)
         style = Look(colour, "circle", "solid")
-        add_bars(plot, name, estimated([(delay, each)], CHANGE), style, col=2, form="+.3f")
+        add_bars(plot, name, estimated([(delay, each)], CHANGE, of), style, col=2, form="+.3f")
     plot.add_hline(0, line_color=MUTED, line_width=1, row=1, col=2)
 
 
@@ -64,13 +76,15 @@ def _add_doses(plot: go.Figure, visits: pl.DataFrame) -> None:
     table = doses(visits)
     if table.is_empty():
         return
+    arms = arm_order(visits["arm"].to_list())
     plot.add_scatter(
         x=table["dose"].to_list(),
         y=table["share"].to_list(),
         mode="lines+markers",
         line_color=VALID,
-        customdata=table.select("right").rows(),
-        hovertemplate="%{y:.1%} of %{customdata[0]} right answers<extra></extra>",
+        hovertext=[f"{right} right answers" for right in table["right"]],
+        hovertemplate="%{y:.1%} of %{hovertext}<extra></extra>",
+        customdata=[rollouts(*arms, correct=True, replayed=False)] * table.height,
         showlegend=False,
         row=1,
         col=3,

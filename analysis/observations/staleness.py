@@ -1,11 +1,10 @@
 """How old replayed experience is, and how far the policy has moved since (claim C13)."""
 
-from typing import Any
-
 import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from analysis.behind import rollouts
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
 from analysis.observations.clustered import first_arms, further
@@ -56,16 +55,19 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
 
 def _bars(rows: pl.DataFrame, name: str) -> list[Bar]:
     """A column by age; only the ratios have a bar."""
-    known = rows.drop_nulls(name).iter_rows(named=True)
-    if name != "ratio_p50":
-        return [Bar(row["at"], row[name], note=_count(row)) for row in known]
     return [
-        Bar(row["at"], row[name], row["ratio_p05"], row["ratio_p95"], _count(row)) for row in known
+        Bar(
+            row["at"],
+            row[name],
+            row["ratio_p05"] if name == "ratio_p50" else None,
+            row["ratio_p95"] if name == "ratio_p50" else None,
+            note=f"trajectories {row['with_gradient']}",
+            behind=rollouts(
+                row["arm"], replayed=True, age_min=row["age_from"], age_max=row["age_to"]
+            ),
+        )
+        for row in rows.drop_nulls(name).iter_rows(named=True)
     ]
-
-
-def _count(row: dict[str, Any]) -> str:
-    return f"trajectories {row['with_gradient']}"
 
 
 def lines(frames: Frames) -> list[str]:

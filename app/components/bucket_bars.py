@@ -3,11 +3,12 @@
 import plotly.graph_objects as go
 import polars as pl
 
+from analysis.behind import Behind, rollouts
 from analysis.theme import TEMPLATE
 
 
 def bucket_bars(buckets: pl.DataFrame) -> go.Figure:
-    """Rows of the query `run_buckets` as bars, one a pair of k and K."""
+    """Rows of the query `run_buckets` as bars, one a pair of k and K; a bar opens its groups."""
     figure = go.Figure(
         go.Bar(
             x=buckets.select(pl.format("{} of {}", "group_successes", "group_size"))
@@ -15,9 +16,14 @@ def bucket_bars(buckets: pl.DataFrame) -> go.Figure:
             .to_list(),
             y=buckets["groups"].to_list(),
             text=buckets["groups"].to_list(),
+            customdata=[_behind(k) for k in buckets["group_successes"]],
             hovertemplate="%{y} questions with %{x} right<extra></extra>",
         )
     )
     figure.update_xaxes(title="right answers in the group", type="category")
     figure.update_yaxes(title="questions")
     return figure.update_layout(template=TEMPLATE, height=320, margin={"t": 20, "b": 50})
+
+
+def _behind(successes: int | None) -> Behind:
+    return rollouts(bucket=None if successes is None else [successes])

@@ -5,15 +5,15 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from app import data, state
-from app.browser import Browser, open_trajectory, read
-from app.components.filters import control
+from app import data
+from app.browser import Browser, open_trajectory
+from app.components.copy_link import show_link
+from app.components.group_table import show_group
+from app.components.notes_editor import notes_or_error, show_export, show_note, show_star
+from app.components.response_view import show_response
 from app.components.row_picker import row_picker
-from app.components.token_view import SCALES, tokens_html
-from app.components.trajectory_rows import group_rows, lineage_rows
-
-WINDOW = 1500  # tokens drawn at once: more make the page slow
-VIEWS = {"raw": "raw text", "entropy": "tokens by entropy", "ratio": "tokens by ratio"}
+from app.components.trajectory_rows import lineage_rows
+from app.links import LINEAGE, QUESTION
 
 
 def show_detail(browser: Browser) -> None:
@@ -28,9 +28,10 @@ def show_detail(browser: Browser) -> None:
     text, context = st.columns([3, 2], gap="medium")
     with text:
         _question(row)
-        _response(row, browser)
+        show_response(row, browser)
     with context:
-        _group(row)
+        _notes(row, browser)
+        show_group(row)
         _lineage(row)
         _all_columns(row)
 
@@ -67,57 +68,32 @@ def _question(row: dict[str, Any]) -> None:
             st.code(row["prompt"], language=None, wrap_lines=True)
 
 
-def _response(row: dict[str, Any], browser: Browser) -> None:
-    st.segmented_control(
-        "Response",
-        list(VIEWS),
-        format_func=VIEWS.__getitem__,
-        required=True,
-        **control("view", browser.view),
-    )
-    if browser.view == "raw":
-        st.code(row["response"] or "", language=None, wrap_lines=True)
-        return
-    tokens = data.tokens(row["run"], row["trajectory"])
-    if tokens.is_empty():
-        st.info("The log holds no tokens of this trajectory (an import has text only).")
-        return
-    windows = -(-tokens.height // WINDOW)
-    part = min(max(1, browser.window), windows)
-    if windows > 1:
-        key = f"window {part} of {windows}"  # a key of its own: the address decides the part
-        st.pagination(windows, default=part, key=key, on_change=_turn, args=(key,))
-    st.html(tokens_html(tokens.slice((part - 1) * WINDOW, WINDOW), SCALES[browser.view]))
-
-
-def _turn(key: str) -> None:
-    state.write(state.change(read(), window=st.session_state[key]))
-
-
-def _group(row: dict[str, Any]) -> None:
-    group = data.answer("group", run=row["run"], step=row["step"], group=row["group"])
-    st.caption(f"Its group: {row['group_successes']} of {row['group_size']} right; click to open")
-    row_picker(
-        group_rows(group),
-        group["trajectory"].to_list(),
-        row["trajectory"],
-        "detail.group",
-        open_trajectory,
-    )
-    st.button(
-        "All of this question in this run",
-        on_click=state.write,
-        args=(_same_question(row),),
-    )
-
-
-def _same_question(row: dict[str, Any]) -> Browser:
-    return state.change(
-        Browser(), run=row["run"], question=row["question"], trajectory=row["trajectory"]
-    )
+def _notes(row: dict[str, Any], browser: Browser) -> None:
+    notes = notes_or_error()
+    with st.container(horizontal=True):
+        if notes is not None:
+            show_star(notes, row["trajectory"])
+            show_export(notes)
+        show_link(browser)
+    if notes is not None:
+        show_note(notes, row["trajectory"])
 
 
 def _lineage(row: dict[str, Any]) -> None:
+    with st.container(horizontal=True):
+        st.page_link(
+            LINEAGE,
+            label="Its lineage",
+            icon=":material/account_tree:",
+            query_params={"trajectory": row["trajectory"]},
+        )
+        if row["question"] is not None:
+            st.page_link(
+                QUESTION,
+                label="Its question over time",
+                icon=":material/timeline:",
+                query_params={"study": row["study"], "question": row["question"]},
+            )
     lineage = data.answer("lineage", trajectory=row["trajectory"])
     replays = lineage.filter(pl.col("replayed"))
     if replays.is_empty():

@@ -1,49 +1,89 @@
-"""Curves of runs that are being trained: reward, entropy and response length by step."""
+"""Curves of runs that are being trained, by step; a click on a point names its run and step."""
+
+from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from analysis.alarms import smoothed
 from analysis.live import PlannedRun
-from analysis.theme import TEMPLATE, look
+from analysis.theme import look
 
-CURVES = {"reward": "reward", "entropy": "entropy (nat a token)", "length": "length (tokens)"}
-HEIGHT = 330  # px
-MARGIN = {"l": 48, "r": 16, "t": 44, "b": 88}
+CURVES = {
+    "reward": "reward",
+    "entropy": "entropy (nat a token)",
+    "length": "length (tokens)",
+    "ratio_mean_fresh": "importance ratio, fresh tokens",
+    "ratio_mean_replayed": "importance ratio, replayed tokens",
+    "clipped_share": "share of tokens clipped",
+    "buffer_questions": "questions in the replay buffer",
+}
+AROUND_ONE = ("ratio_mean_fresh", "ratio_mean_replayed")  # an axis from 0 would hide all of it
+POINTS = 120  # a line: each is a mean over more steps than lie between two
+HEIGHT = 300  # px
+MARGIN = {"l": 48, "r": 16, "t": 44, "b": 72}
+
+Logged = list[tuple[PlannedRun, pl.DataFrame]]
 
 
-def live_curves(runs: list[tuple[PlannedRun, pl.DataFrame]]) -> dict[str, go.Figure]:
-    """A figure for each of CURVES, from the rows of table `steps` of each run.
+def live_curves(runs: Logged) -> dict[str, go.Figure]:
+    """A figure for each of CURVES that any run has logged, from the rows of table `steps`.
 
     A line a run, in the look of its arm, smoothed as for the alarms. Zoom and hidden arms stay as
     they are when the figure is drawn anew.
     """
-    return {column: _curve(column, title, runs) for column, title in CURVES.items()}
+    smooth = [
+        (run, steps.select("step", *(smoothed(column) for column in CURVES))) for run, steps in runs
+    ]
+    figures = {column: _curve(column, title, smooth) for column, title in CURVES.items()}
+    return {column: figure for column, figure in figures.items() if figure.data}
 
 
-def _curve(column: str, title: str, runs: list[tuple[PlannedRun, pl.DataFrame]]) -> go.Figure:
-    plot = go.Figure()
+def clicked(points: list[dict[str, Any]], lines: list[str]) -> tuple[str, int] | None:
+    """Run and step of the first of some clicked points; `lines`: the run of each line."""
+    for point in points:
+        number, step = point.get("curve_number"), point.get("x")
+        if isinstance(number, int) and 0 <= number < len(lines) and isinstance(step, int | float):
+            return lines[number], int(step)
+    return None
+
+
+def lines_of(figure: go.Figure) -> list[str]:
+    """The run of each line of a figure, in order."""
+    return [str(trace.meta) for trace in figure.data]
+
+
+def _curve(column: str, title: str, runs: Logged) -> go.Figure:
+    """runs: with the rows of `steps` smoothed."""
     seen: set[str] = set()
+    traces = []
     for run, steps in runs:
-        line = steps.select("step", smoothed(column)).drop_nulls()
+        line = steps.select("step", column).drop_nulls()
         if line.is_empty():
             continue
-        plot.add_scatter(
-            x=line["step"].to_list(),
-            y=line[column].to_list(),
-            mode="lines" if line.height > 1 else "markers",
-            name=run.arm,
-            legendgroup=run.arm,
-            showlegend=run.arm not in seen,
-            line={"color": look(run.arm).colour, "dash": look(run.arm).dash, "width": 1.8},
-            hovertemplate="step %{x}: %{y:.3f}<extra>" + run.run + "</extra>",
+        stride = -(-line.height // POINTS)
+        line = line.reverse().gather_every(stride).reverse()  # the newest is always there
+        style = look(run.arm)
+        traces.append(
+            go.Scatter(
+                x=line["step"].to_list(),
+                y=line[column].to_list(),
+                mode="lines+markers",
+                meta=run.run,
+                name=escape(run.arm),
+                legendgroup=run.arm,
+                showlegend=run.arm not in seen,
+                line={"color": style.colour, "dash": style.dash, "width": 1.8},
+                marker={"size": 3 if line.height > 1 else 8, "symbol": style.symbol},
+                hovertemplate="step %{x}: %{y:.3f}<extra>" + escape(run.run) + "</extra>",
+            )
         )
         seen.add(run.arm)
-    return plot.update_layout(
-        template=TEMPLATE,
+    return go.Figure(traces).update_layout(
         title_text=f"{title[0].upper()}{title[1:]}",
         title_font_size=14,
-        yaxis_rangemode="tozero",
+        yaxis_rangemode="normal" if column in AROUND_ONE else "tozero",
         height=HEIGHT,
         margin=MARGIN,
         legend_y=-0.14,

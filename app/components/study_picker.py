@@ -10,7 +10,11 @@ def pick_study(kind: type[state.S], named: str | None) -> str:
 
     The one that the address names, else the largest. Without any study the page ends, saying so.
     """
-    studies: list[str] = data.answer("studies")["study"].to_list()
+    studies: list[str] = (
+        data.answer("studies")
+        .sort("steps", descending=True, maintain_order=True)["study"]
+        .to_list()
+    )
     if not studies:
         st.info("The catalog holds no run yet. Run `make reproduce`, or `exgrpo import FILE`.")
         st.stop()

@@ -1,6 +1,7 @@
-"""The tokens of a response, coloured by a number of each token, with the rest on hover.
+"""The tokens of a response, coloured by a number of each token, with the rest on hover or focus.
 
-Model output is hostile: every token is escaped, and a style holds only numbers that we made.
+Model output is hostile: every token is escaped, and a style holds only numbers that we made. What a
+colour says is also in the tip, and the tokens farthest out are underlined.
 """
 
 import html
@@ -11,35 +12,51 @@ from typing import Any
 
 import polars as pl
 
+from analysis.surprising import Spread, spread
+
 Token = Mapping[str, Any]
 
 STYLE = """<style>
 .tokens {font-family: var(--st-code-font, monospace); font-size: 0.85rem; line-height: 1.75;
   white-space: pre-wrap; overflow-wrap: anywhere;}
-.tokens span {position: relative; border-radius: 2px; padding: 2px 0;
-  margin-right: 1px;}
-.tokens span:hover {outline: 1px solid currentColor;}
-.tokens span:hover::after {content: attr(data-tip); position: absolute; left: 0; top: 1.9em;
-  z-index: 9; white-space: pre; font-size: 0.75rem; line-height: 1.4; padding: 6px 9px;
-  border-radius: 4px; background: #22282e; color: #f4f5f3; pointer-events: none;}
+.tokens span {position: relative; border-radius: 2px; padding: 2px 0; margin-right: 1px;}
+.tokens .above {border-bottom: 2px solid currentColor;}
+.tokens .below {border-bottom: 2px dashed currentColor;}
+.tokens .chosen {outline: 2px solid currentColor;}
+.tokens span:hover, .tokens span:focus {outline: 1px solid currentColor;}
+.tokens span:hover::after, .tokens span:focus::after {content: attr(data-tip); position: absolute;
+  left: 0; top: 1.9em; z-index: 9; white-space: pre; font-size: 0.75rem; line-height: 1.4;
+  padding: 6px 9px; border-radius: 4px; background: #22282e; color: #f4f5f3;
+  pointer-events: none;}
+@media (max-width: 640px) {
+  .tokens span:hover::after, .tokens span:focus::after {position: fixed; left: 8px; top: auto;
+    bottom: 8px;}
+}
 .tokens i {font-style: normal; opacity: 0.45;}
-.legend {display: flex; flex-wrap: wrap; white-space: nowrap; align-items: center; gap: 8px;
-  font-size: 0.78rem; opacity: 0.85; margin-bottom: 4px;}
-.legend b {display: inline-block; width: 120px; height: 10px; border-radius: 2px;}
+.legend {font-size: 0.78rem; line-height: 1.5; opacity: 0.85; margin-bottom: 6px;}
+.legend span {white-space: nowrap;}
+.legend b {margin: 0 6px; display: inline-block; width: 120px; height: 10px; border-radius: 2px;}
 </style>"""
 
-AMBER, RED, BLUE = "226,122,20", "200,62,52", "46,107,176"
+# Vermilion and blue of Okabe and Ito; their strength, not their hue, says how far.
+AMBER, ABOVE, BELOW = "226,122,20", "213,94,0", "0,114,178"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A colour scale: the number it shows, in which unit, and where the colour is full."""
+    """A colour scale: the number it shows, its unit, where it has no colour and where the fullest.
 
+    The ends are fixed, so that two trajectories can be compared: `middle` + `reach` is the fullest,
+    and `middle` - `reach` as well if `signed`.
+    """
+
+    name: str
     title: str
     unit: str
     value: Callable[[Token], float | None]
-    end: float
+    reach: float
     signed: bool
+    middle: float = 0.0
 
 
 def log_ratio(token: Token) -> float | None:
@@ -48,59 +65,107 @@ def log_ratio(token: Token) -> float | None:
     return None if now is None or then is None else now - then
 
 
+def _weight(token: Token) -> float | None:
+    return token.get("weight")
+
+
+def _push(token: Token) -> float | None:
+    return token.get("push")
+
+
 SCALES = {
-    "entropy": Scale("entropy of the policy", "nat", lambda token: token["entropy"], 1.5, False),
-    "ratio": Scale("log(policy / behaviour policy)", "nat", log_ratio, 0.5, True),
+    "entropy": Scale(
+        "entropy", "entropy of the policy", "nat", lambda token: token["entropy"], 1.5, False
+    ),
+    "ratio": Scale("log-ratio", "log(policy / behaviour policy)", "nat", log_ratio, 0.5, True),
+    "weight": Scale("weight", "weight, the factor of the advantage", "", _weight, 1.0, True, 1.0),
+    "advantage": Scale(
+        "advantage", "advantage × weight: up or down, and how hard", "", _push, 1.0, True
+    ),
 }
 
 
-def tokens_html(tokens: pl.DataFrame, scale: Scale) -> str:
-    """The legend and the coloured tokens of a frame of `analysis.tokens.read_tokens`."""
-    spans = "".join(_span(token, scale) for token in tokens.iter_rows(named=True))
-    return f'{STYLE}{_legend(scale)}<div class="tokens">{spans}</div>'
+def tokens_html(
+    tokens: pl.DataFrame, scale: Scale, first: int = 0, most: int = 2**31, chosen: int | None = None
+) -> str:
+    """The legend, and at most `most` coloured tokens from the position `first` on.
+
+    `tokens`: all of a trajectory, as `analysis.token_weights.weigh` gives them, or as `read_tokens`
+    does, which has no weights; `chosen`: the position of the token to mark.
+    """
+    rows = list(tokens.iter_rows(named=True))
+    values = pl.Series([scale.value(token) for token in rows], dtype=pl.Float64)
+    found = spread(values, scale.middle, scale.reach / 20)
+    far = found.farthest if found else frozenset()
+    spans = "".join(
+        _span(rows[place], values[place], scale, place in far, place == chosen)
+        for place in range(first, min(first + most, len(rows)))
+    )
+    return f'{STYLE}{_legend(scale, found)}<div class="tokens">{spans}</div>'
 
 
-def _span(token: Token, scale: Scale) -> str:
+def _span(token: Token, value: float | None, scale: Scale, far: bool, chosen: bool) -> str:
     text = html.escape("�" if token["text"] is None else token["text"])
     text = text.replace("\n", "<i>⏎</i>\n") or "<i>∅</i>"
-    colour = _colour(scale.value(token), scale)
-    return f'<span style="background:{colour}" data-tip="{html.escape(_tip(token))}">{text}</span>'
+    side = "above" if value is not None and value >= scale.middle else "below"
+    classes = " ".join([side] * far + ["chosen"] * chosen)
+    # The tab key stops at what stands out; a click or a tap reaches every token.
+    stop = 0 if far or chosen else -1
+    return (
+        f'<span class="{classes}" tabindex="{stop}" style="background:{_colour(value, scale)}" '
+        f'data-tip="{html.escape(_tip(token))}">{text}</span>'
+    )
 
 
 def _colour(value: float | None, scale: Scale) -> str:
     if value is None or math.isnan(value):
         return "transparent"
-    strength = min(abs(value) / scale.end, 1.0) * 0.8
-    hue = AMBER if not scale.signed else RED if value > 0 else BLUE
+    away = value - scale.middle
+    strength = min(abs(away) / scale.reach, 1.0) * 0.8
+    hue = AMBER if not scale.signed else ABOVE if away > 0 else BELOW
     return f"rgba({hue},{strength:.3f})"
 
 
 def _tip(token: Token) -> str:
     ratio = log_ratio(token)
-    return "\n".join(
-        [
-            f"token {token['position']}, id {token['token_id']}",
-            f"entropy        {_number(token['entropy'])} nat",
-            f"log-prob now   {_number(token['logprob'])}",
-            f"when sampled   {_number(token['behaviour_logprob'])}",
-            f"ratio          {_number(None if ratio is None else math.exp(ratio))}",
+    lines = [
+        f"token {token['position']}, id {token['token_id']}",
+        f"entropy        {_number(token['entropy'])} nat",
+        f"log-prob now   {_number(token['logprob'])} nat",
+        f"when sampled   {_number(token['behaviour_logprob'])} nat",
+        f"log-ratio      {_number(ratio)} nat",
+        f"ratio          {_number(None if ratio is None else math.exp(ratio))}",
+    ]
+    if token.get("weight") is not None:
+        clipped = ", clipped: no gradient" if token["clipped"] else ""
+        lines += [
+            f"weight         {_number(token['weight'])}{clipped}",
+            f"adv. × weight  {_number(token['push'])}",
         ]
-    )
+    return "\n".join(lines)
 
 
 def _number(value: float | None) -> str:
     return "not logged" if value is None else f"{value:.4f}"
 
 
-def _legend(scale: Scale) -> str:
+def _legend(scale: Scale, found: Spread | None) -> str:
+    low = scale.middle - scale.reach if scale.signed else scale.middle
+    left, right = f"{low:g}".replace("-", "−"), f"{scale.middle + scale.reach:g}"
     if scale.signed:
-        left, right = f"−{scale.end:g}", f"+{scale.end:g}"
-        colours = f"rgba({BLUE},0.8),rgba({BLUE},0),rgba({RED},0),rgba({RED},0.8)"
+        colours = f"rgba({BELOW},0.8),rgba({BELOW},0) 50%,rgba({ABOVE},0) 50%,rgba({ABOVE},0.8)"
+        facts = [f"no colour at {scale.middle:g}"]
     else:
-        left, right = "0", f"{scale.end:g}"
         colours = f"rgba({AMBER},0),rgba({AMBER},0.8)"
+        facts = []
+    if found is not None:
+        facts.append(f"here from {found.least:.4g} to {found.greatest:.4g}")
+        if found.farthest:
+            below = ", dashed if below" if scale.signed else ""
+            facts.append(f"underlined: the {len(found.farthest)} farthest{below}")
+    facts.append("hover, tap or focus a token for its numbers")
     return (
-        f'<div class="legend">{scale.title}: {left}'
+        f'<div class="legend">{scale.title} <span>{left}'
         f'<b style="background:linear-gradient(to right,{colours})"></b>'
-        f"{right} {scale.unit} and beyond · hover a token</div>"
+        f"{right} {scale.unit} and beyond</span><br>{' · '.join(facts)}</div>"
     )

@@ -1,34 +1,33 @@
-"""A claim and what this study says about it."""
+"""A claim and what this study says about it, in short; the Claims screen has the rest."""
 
 import streamlit as st
 
-from analysis.claims import Claim, Verdict, show_effect, show_interval, show_power
+from analysis.claims import Claim, Verdict, show_interval
+from app.components.plain import plain
 
+NOT_TESTABLE = "not testable here"
 COLOURS = {
     "supported": "green",
     "contradicted": "red",
     "inconclusive (underpowered)": "orange",
-    "not testable here": "gray",
+    NOT_TESTABLE: "gray",
 }
 
 
-def verdict_card(claim: Claim, verdict: Verdict) -> None:
+def verdict_card(study: str, claim: Claim, verdict: Verdict) -> None:
     """The verdict's word, the claim, the estimate with its interval, and what that means."""
     with st.container(border=True, height="stretch", gap="xsmall"):
         st.markdown(f":{COLOURS[verdict.verdict]}-badge[{verdict.verdict}]  **{claim.id}**")
-        st.markdown(f"**{claim.statement}**")
+        st.markdown(f"**{plain(claim.statement)}**")
         if verdict.value is not None and verdict.level is not None:
             st.markdown(
-                f"{show_interval(verdict, claim.unit)} · {100 * verdict.level:.1f} % interval, "
-                f"{verdict.sample}"
+                f"{plain(show_interval(verdict, claim.unit))} · {100 * verdict.level:.1f} % "
+                f"interval, {verdict.sample}"
             )
-        st.markdown(verdict.reading)
-        with st.popover("How it was tested", type="tertiary"):
-            st.markdown(f"**Estimand.** {claim.estimand}")
-            st.markdown(f"**The paper** ({claim.source}): {claim.paper}. {claim.scale}.")
-            st.markdown(f"**Deviations.** {claim.deviations}")
-            if claim.effect is not None and verdict.power is not None:
-                effect = show_effect(claim.effect, claim.unit)
-                st.markdown(f"**Power** to find {effect}: {show_power(verdict)}")
-            for note in verdict.notes:
-                st.markdown(note)
+        st.caption(plain(verdict.reading))
+        st.page_link(
+            "screens/claims.py",
+            label=f"How {claim.id} was tested",
+            icon=":material/gavel:",
+            query_params={"study": study, "claim": claim.id},
+        )

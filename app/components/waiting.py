@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from analysis.errors import UserError
+
 PATIENCE = 0.5  # s until the page says that it waits
 GIVEN_UP = "given up"  # in the session: the question that was given up last
 
@@ -18,28 +20,46 @@ def waiting(question: Hashable) -> Iterator[Callable[[float], None]]:
     call of Streamlit does. A question that was given up ends the page until it is asked again.
     """
     if st.session_state.get(GIVEN_UP) == question:
-        st.warning("You gave this question up.")
-        st.button("Ask again", on_click=_ask_again, key=f"again.{hash(question)}")
+        with st.container(horizontal=True, vertical_alignment="center", border=True):
+            st.markdown(":material/block: You gave this question up.")
+            st.button("Ask again", on_click=_ask_again, key=f"again.{hash(question)}")
         st.stop()
-    place: DeltaGenerator | None = None
-    text: DeltaGenerator | None = None
+    line = _Line(question)
+    try:
+        yield line.tell
+    except UserError:
+        line.clear()
+        raise
+    line.clear()
 
-    def told(seconds: float) -> None:
-        nonlocal place, text
+
+class _Line:
+    """The line on the page; it is not there while the question is quick."""
+
+    def __init__(self, question: Hashable) -> None:
+        self._question = question
+        self._place: DeltaGenerator | None = None
+        self._text: DeltaGenerator | None = None
+
+    def tell(self, seconds: float) -> None:
         if seconds < PATIENCE:
             return
-        if place is None or text is None:
-            place = st.empty()
-            with place.container(horizontal=True, vertical_alignment="center"):
-                text = st.empty()
-                st.button(
-                    "Cancel", on_click=_give_up, args=(question,), key=f"cancel.{hash(question)}"
-                )
-        text.caption(f"Asking the catalog: {seconds:.0f} s …")
+        if self._text is None:
+            self._place = st.empty()
+            box = self._place.container(horizontal=True, vertical_alignment="center", border=True)
+            self._text = box.empty()
+            box.button(
+                "Cancel",
+                icon=":material/close:",
+                on_click=_give_up,
+                args=(self._question,),
+                key=f"cancel.{hash(self._question)}",
+            )
+        self._text.markdown(f":material/hourglass_top: Asking the catalog: {seconds:.0f} s")
 
-    yield told
-    if place is not None:
-        place.empty()
+    def clear(self) -> None:
+        if self._place is not None:
+            self._place.empty()
 
 
 def _give_up(question: Hashable) -> None:

@@ -2,28 +2,42 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 import streamlit as st
 
 from analysis.alarms import WINDOW
 from analysis.errors import UserError
-from analysis.live import PlannedRun, RunStatus, find_runs, is_training, read_log, run_status
-from analysis.status_words import as_row, sentences
+from analysis.live import PlannedRun, RunLog, RunStatus, find_runs, is_training
+from analysis.live_logs import latest_log, latest_status
+from analysis.status_words import as_row, duration, sentences
 from analysis.theme import PLOT_CONFIG
 from app import data, state
 from app.components.errors import show_error
-from app.components.live_curves import live_curves
+from app.components.figure import themed
+from app.components.live_curves import clicked, lines_of, live_curves
+from app.components.live_rollouts import pick_group
 
 EVERY = 5  # s
 FIRST = ("running", "stopped", "interrupted", "done", "waiting")  # the order of the table
+MARKS = {"running": "▶", "stopped": "■", "interrupted": "‖", "done": "✓", "waiting": "…"}
+A_ROW = 3  # figures
+
+Logs = list[tuple[PlannedRun, RunLog]]
 
 
 @dataclass(frozen=True)
 class Live:
-    """What the address holds: a study; None is the one that is being trained."""
+    """What the address holds. study: None is the one that is being trained. The rest says whose
+    rollouts are shown: None is the run that wrote last, its newest step and that step's last group.
+    """
 
     study: str | None = None
+    run: str | None = None
+    step: int | None = None
+    group: int | None = None
 
 
 def show() -> None:
@@ -49,17 +63,18 @@ def _show_board() -> None:
         return
     running = {run.study for run in runs if is_training(run.folder)}
     study = _choose(runs, running)
-    logs = [(run, read_log(run.folder)) for run in runs if run.study == study]
-    found = [run_status(run, log) for run, log in logs]
+    logs = [(run, latest_log(run.folder)) for run in runs if run.study == study]
+    found = [latest_status(run, log) for run, log in logs]
     found.sort(key=lambda each: FIRST.index(each.state))
     _what_is_wrong(found)
-    st.dataframe(pl.DataFrame([as_row(each) for each in found]), hide_index=True)
+    _progress(found)
     st.caption(
         f"Read at {datetime.now(UTC):%H:%M:%S} UTC, and again every {EVERY} s. A run writes its "
         f"log with each checkpoint; the steps since then come with the next. "
         + ("" if running else "Nothing is being trained now.")
     )
-    _curves(study, [(run, log.steps) for run, log in logs])
+    _curves(study, logs)
+    _rollouts(study, [run for run, log in logs if log.steps.height])
     state.remember("live")
 
 
@@ -68,20 +83,24 @@ def _choose(runs: list[PlannedRun], running: set[str]) -> str:
     studies = list(dict.fromkeys(run.study for run in runs))
     named = state.read(Live).study
     newest = max(studies, key=lambda study: (study in running, _last_written(runs, study)))
-    st.session_state["live.study"] = named if named in studies else newest
-    st.selectbox("Study", studies, key="live.study", on_change=_changed, width=320)
+    study = named if named in studies else newest
+    also = {"run": None, "step": None, "group": None}
+    st.selectbox("Study", studies, width=320, **state.control(Live, "study", study, **also))
     if named is not None and named not in studies:
         st.warning("Study: there is none here by the name in the address.")
-    return str(st.session_state["live.study"])
-
-
-def _changed() -> None:
-    state.write(Live(study=st.session_state["live.study"]))
+    return study
 
 
 def _last_written(runs: list[PlannedRun], study: str) -> float:
-    manifests = (run.folder / "log" / "manifest.jsonl" for run in runs if run.study == study)
-    return max((path.stat().st_mtime for path in manifests if path.is_file()), default=0.0)
+    return max((_written(run) for run in runs if run.study == study), default=0.0)
+
+
+def _written(run: PlannedRun) -> float:
+    """When the run wrote to its log last, seconds since 1970; 0 if it never did."""
+    try:
+        return (run.folder / "log" / "manifest.jsonl").stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _what_is_wrong(found: list[RunStatus]) -> None:
@@ -92,15 +111,107 @@ def _what_is_wrong(found: list[RunStatus]) -> None:
         st.code("\n".join(lines), language=None, wrap_lines=True)
 
 
-def _curves(study: str, runs: list[tuple[PlannedRun, pl.DataFrame]]) -> None:
-    if all(steps.is_empty() for _, steps in runs):
+def _progress(found: list[RunStatus]) -> None:
+    st.markdown(summary(found))
+    rows = [progress_row(each) for each in found]
+    st.dataframe(
+        pl.DataFrame(rows),
+        hide_index=True,
+        column_config={
+            "progress": st.column_config.ProgressColumn(
+                "progress", min_value=0.0, max_value=1.0, format="percent", width="small"
+            )
+        },
+    )
+
+
+def summary(found: list[RunStatus]) -> str:
+    """How far the study is, in a sentence: steps done, and when the runs now trained will end."""
+    done, running = ([each for each in found if each.state == word] for word in ("done", "running"))
+    steps, planned = sum(each.step for each in found), sum(each.steps for each in found)
+    said = f"**{len(done)} of {len(found)} runs done**, {steps:,} of {planned:,} steps logged"
+    if len(done) == len(found):
+        return f"{said}: this study is trained."
+    if not running:
+        return f"{said}; none is being trained now."
+    etas = [each.eta for each in running if each.eta is not None]
+    soon = f"; the last of them ends in about {duration(max(etas))}" if etas else ""
+    return f"{said}; {len(running)} being trained now{soon}."
+
+
+def progress_row(run: RunStatus) -> dict[str, Any]:
+    """A line of the table: that of the terminal, with the share of steps that are logged."""
+    row = as_row(run)
+    share = run.step / run.steps if run.steps else 0.0
+    first = {"run": row.pop("run"), "": MARKS[run.state], "state": row.pop("state")}
+    return {**first, "progress": min(share, 1.0), **row}
+
+
+def _curves(study: str, logs: Logs) -> None:
+    if all(log.steps.is_empty() for _, log in logs):
         st.info("No step is logged yet: the first come with the first checkpoint.")
         return
-    st.caption(f"By step; each point is the mean of the last {WINDOW} steps.")
-    figures = live_curves(runs)
-    for column, (name, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        with column:
-            st.plotly_chart(figure, theme=None, key=f"live.{study}.{name}", config=PLOT_CONFIG)
+    st.caption(
+        f"By step; each point is the mean of the last {WINDOW} steps. A click on a point shows "
+        f"rollouts of that step below."
+    )
+    figures = list(_drawn(study, logs).items())
+    for start in range(0, len(figures), A_ROW):
+        part = figures[start : start + A_ROW]
+        for column, (name, figure) in zip(st.columns(A_ROW), part, strict=False):
+            key = f"live.{study}.{name}"
+            with column:
+                st.plotly_chart(
+                    figure,
+                    theme=None,
+                    key=key,
+                    on_select=_open_step(key, lines_of(figure)),
+                    selection_mode="points",
+                    config=PLOT_CONFIG,
+                )
+
+
+def _drawn(study: str, logs: Logs) -> dict[str, go.Figure]:
+    """The figures, drawn anew only when a log or the theme has changed."""
+    made_of = [st.context.theme.type, study, *(log for _, log in logs)]
+    before, figures = st.session_state.get("live.drawn", ([], {}))
+    same = len(before) == len(made_of) and before[:2] == made_of[:2]
+    if not (same and all(a is b for a, b in zip(before[2:], made_of[2:], strict=True))):
+        curves = live_curves([(run, log.steps) for run, log in logs])
+        figures = {name: themed(figure) for name, figure in curves.items()}
+        st.session_state["live.drawn"] = (made_of, figures)
+    return dict(figures)
+
+
+def _open_step(key: str, lines: list[str]) -> Any:
+    def changed() -> None:
+        if at := clicked(st.session_state[key]["selection"]["points"], lines):
+            state.write(state.change(state.read(Live), run=at[0], step=at[1], group=None))
+
+    return changed
+
+
+def _rollouts(study: str, runs: list[PlannedRun]) -> None:
+    """What the model writes: one group of a run, as it was logged last or at the chosen step."""
+    if not runs:
+        return
+    st.subheader("What the model writes", anchor=False)
+    live = state.read(Live)
+    known = {run.run: run for run in runs}
+    if live.run is not None and live.run not in known:
+        st.warning("Run: nothing is logged here by the name in the address.")
+    newest = max(runs, key=lambda run: (is_training(run.folder), _written(run)))
+    run = known.get(live.run or "", newest)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        also = {"step": None, "group": None}
+        st.selectbox("Run", list(known), width=320, **state.control(Live, "run", run.run, **also))
+        if live.step is not None:
+            st.button("Newest step", on_click=_newest)
+    pick_group(run.folder, live.step, live.group, state.control(Live, "group", live.group))
+
+
+def _newest() -> None:
+    state.write(state.change(state.read(Live), step=None, group=None))
 
 
 show()

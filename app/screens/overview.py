@@ -1,154 +1,140 @@
-"""Overview: what a study came to, with intervals, and what that says about the claims."""
+"""Overview: what a study came to, with intervals, what that says, and whether its runs are well.
+
+Only what is in sight is asked for and drawn: one section at a time, named in the address.
+"""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-import polars as pl
 import streamlit as st
 
-from analysis.closing import UNADJUSTED, meaning
-from analysis.drawing import study_facts
-from analysis.figures import Figure
+from analysis.claims import Verdict
+from analysis.curves import Cost
+from analysis.drawing import StudyFacts, study_facts
 from analysis.stage_outputs import StageOutputs
-from analysis.theme import PLOT_CONFIG
 from app import data, state
-from app.components.bucket_bars import bucket_bars
-from app.components.closing_table import closing_table
-from app.components.narrow_figure import narrow
-from app.components.verdict_card import verdict_card
+from app.components.overview_arms import arms_table
+from app.components.overview_curves import accuracy_curves, training_curves
+from app.components.overview_figures import observations, study_figures
+from app.components.overview_health import run_health
+from app.components.overview_import import imported
+from app.components.overview_missing import not_analysed
+from app.components.plain import plain
+from app.components.study_picker import pick_study
+from app.components.verdict_card import NOT_TESTABLE, verdict_card
+from app.links import rows_query
 
 CARDS_A_ROW = 3
-NOT_TESTABLE = "not testable here"
-FIRST_FIGURES = 4  # accuracy, difference, curves: the rest comes after the verdicts
+Section = Literal["curves", "accuracy", "claims", "health", "training", "observed"]
+SECTIONS: dict[Section, str] = {
+    "curves": "Learning curves",
+    "accuracy": "Accuracy at the end",
+    "claims": "Claims",
+    "health": "Run health",
+    "training": "Training",
+    "observed": "Observations",
+}
+ACCURACY = ("final_accuracy", "difference_to_on_policy", "accuracy_by_level", "signal_share")
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What the address holds: a study, and for imports which one; None is the first."""
+    """What the address holds: the study, for imports which `run`, and what is shown of it.
+
+    by: what the learning curves run over; arms: those in the curves, none means all; figure: the
+    observation that is shown.
+    """
 
     study: str | None = None
     run: str | None = None
+    section: Section = "curves"
+    by: Cost = "step"
+    arms: tuple[str, ...] = ()
+    figure: str | None = None
 
 
 def show() -> None:
     data.require_catalog()
     state.restore("overview")
-    runs = data.answer("runs_overview")
-    largest = runs.group_by("study").agg(pl.sum("steps")).sort("steps", "study", descending=True)
-    studies: list[str] = largest["study"].to_list()
-    if not studies:
-        st.info("The catalog holds no run yet. Run `make reproduce`, or `exgrpo import FILE`.")
-        return
     address = state.read(Overview)
-    study = _choose("Study", studies, address.study, "study")
-    runs = runs.filter(pl.col("study") == study)
+    study = pick_study(Overview, address.study)
+    runs = data.answer("study_runs", study=study)
     if study == "imports":
-        _imported(runs, address.run)
+        imported(Overview, runs["run"].to_list(), address.run)
     else:
-        _trained(study, runs)
+        _trained(address, study_facts(study, runs))
     state.remember("overview")
 
 
-def _choose(title: str, known: list[str], named: str | None, *fields: str) -> str:
-    """Let one of `known` be chosen; the address then holds `fields`, the last of them this one."""
-    key = f"overview.{fields[-1]}"
-    st.session_state[key] = named if named in known else known[0]
-    st.selectbox(title, known, key=key, on_change=_changed, args=fields, width=320)
-    if named is not None and named not in known:
-        st.warning(f"{title}: the catalog does not hold the one that the address names.")
-    return str(st.session_state[key])
-
-
-def _changed(*fields: str) -> None:
-    state.write(Overview(**{field: st.session_state[f"overview.{field}"] for field in fields}))
-
-
-def _trained(study: str, runs: pl.DataFrame) -> None:
-    world = study_facts(study, data.answer("study_runs", study=study)).world
-    outputs = data.stage_outputs(study)
-    if outputs is None:
-        st.info(
-            f"This study has runs, but no analyses yet: `make reproduce STUDY={study}` goes on "
-            f"where it was stopped. Its trajectories can be read now."
-        )
-        _runs(runs)
+def _trained(address: Overview, facts: StudyFacts) -> None:
+    st.markdown(f"**{plain(facts.world[0].upper() + facts.world[1:])}.** {_seeds(facts)}")
+    if not facts.arms:
+        st.info("Only the base model is here so far: no arm of this study has a run in the lake.")
         return
-    st.markdown(f"**{world[0].upper()}{world[1:]}.**")
-    st.dataframe(closing_table(outputs.comparison), hide_index=True)
-    st.caption(f"{meaning(outputs.comparison)} {UNADJUSTED}")
-    if not outputs.figures:
-        st.info(f"No figures yet: `exgrpo figures --study {study}` makes them.")
-    lines = {each.name: each.lines for each in outputs.observed}
-    _figures(study, outputs.figures[:FIRST_FIGURES], lines)
-    _claims(outputs)
-    if later := outputs.figures[FIRST_FIGURES:]:
-        st.subheader("How training went", anchor=False)
-        _figures(study, later, lines)
-    _runs(runs)
+    outputs = data.stage_outputs(facts.name)
+    if outputs is None:
+        not_analysed(facts.name)
+    else:
+        arms_table(facts.name, outputs.comparison)
+    st.segmented_control(
+        "Section",
+        get_args(Section),
+        format_func=SECTIONS.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **state.control(Overview, "section", address.section),
+    )
+    _section(address, facts, outputs)
+    st.page_link(
+        "screens/trajectories.py",
+        label="Read the trajectories",
+        icon=":material/segment:",
+        query_params=rows_query(study=facts.name),
+    )
 
 
-def _figures(study: str, figures: list[Figure], lines: dict[str, list[str]]) -> None:
-    """Figures two a row; lines: what an observation found, by the name of its figure."""
-    for left in range(0, len(figures), 2):
-        part = figures[left : left + 2]
-        for column, figure in zip(st.columns(2, gap="medium"), part, strict=False):
-            with column:
-                st.plotly_chart(
-                    narrow(figure.plot),
-                    theme=None,
-                    key=f"{study}.{figure.name}",
-                    config=PLOT_CONFIG,
-                )
-                st.caption(figure.reading)
-                if figure.name in lines:
-                    with st.expander("In words"):
-                        st.markdown("\n".join(f"- {line}" for line in lines[figure.name]))
+def _seeds(facts: StudyFacts) -> str:
+    name = "Seed" if len(facts.seeds) == 1 else "Seeds"
+    return f"{name} {', '.join(map(str, facts.seeds))}." if facts.seeds else ""
 
 
-def _claims(outputs: StageOutputs) -> None:
-    st.subheader("What this study says about the claims", anchor=False)
+def _section(address: Overview, facts: StudyFacts, outputs: StageOutputs | None) -> None:
+    if address.section == "curves":
+        accuracy_curves(Overview, facts, outputs, address.by, address.arms)
+    elif address.section == "training":
+        training_curves(Overview, facts, address.arms)
+    elif address.section == "health":
+        run_health(facts.name)
+    elif outputs is None:
+        st.caption("This section comes with the analysis.")
+    elif address.section == "accuracy":
+        study_figures(facts.name, outputs, ACCURACY)
+    elif address.section == "observed":
+        observations(Overview, facts.name, outputs, address.figure)
+    else:
+        _claims(facts.name, outputs)
+
+
+def _claims(study: str, outputs: StageOutputs) -> None:
     st.caption(
         "A verdict speaks about this study's model and task, never about the paper's. "
         "Supported: the whole interval lies beyond the threshold; contradicted: it lies on the "
         "other side; inconclusive: it holds the threshold, so this study can tell neither way."
     )
-    decided = [pair for pair in outputs.verdicts if pair[1].verdict != NOT_TESTABLE]
+    decided = [pair for pair in outputs.verdicts if not _untested(pair[1])]
     for left in range(0, len(decided), CARDS_A_ROW):
         part = decided[left : left + CARDS_A_ROW]
         for column, (claim, verdict) in zip(st.columns(CARDS_A_ROW), part, strict=False):
             with column:
-                verdict_card(claim, verdict)
-    rest = [pair for pair in outputs.verdicts if pair[1].verdict == NOT_TESTABLE]
+                verdict_card(study, claim, verdict)
+    rest = [pair for pair in outputs.verdicts if _untested(pair[1])]
     with st.expander(f"Not testable in this study: {len(rest)}"):
         for claim, verdict in rest:
-            st.markdown(f"**{claim.id}** {claim.short}. {verdict.reading}")
+            st.markdown(f"**{claim.id}** {plain(claim.short)}. {plain(verdict.reading)}")
 
 
-def _imported(runs: pl.DataFrame, named: str | None) -> None:
-    st.markdown("Imported model outputs, graded by this workbench's own grader.")
-    run = _choose("Import", runs["run"].to_list(), named, "study", "run")
-    buckets = data.answer("run_buckets", run=run)
-    table, bars = st.columns([2, 3], gap="medium")
-    table.caption("Questions by number of right answers: the buckets")
-    table.dataframe(
-        buckets.select(
-            pl.format("{} of {}", "group_successes", "group_size").alias("k of K"),
-            pl.col("groups").alias("questions"),
-        ),
-        hide_index=True,
-    )
-    bars.plotly_chart(bucket_bars(buckets), theme=None, key=f"buckets.{run}", config=PLOT_CONFIG)
-    _runs(runs, run=run)
-
-
-def _runs(runs: pl.DataFrame, **narrower: str) -> None:
-    with st.expander("Runs"):
-        st.dataframe(runs.drop("study"), hide_index=True, placeholder="")
-    st.page_link(
-        "screens/trajectories.py",
-        label="Read the trajectories",
-        icon=":material/segment:",
-        query_params={"study": runs["study"][0], **narrower},
-    )
+def _untested(verdict: Verdict) -> bool:
+    return verdict.verdict == NOT_TESTABLE
 
 
 show()

@@ -1,0 +1,30 @@
+-- purpose: The steps of every run as alarms take them
+-- grain: a run and a training step
+-- param study text = null: the study; all if null
+-- param run text[] = null: runs; all if null
+-- column study: study
+-- column arm: arm
+-- column seed: seed of the run
+-- column run: run id
+-- column step: training step [step]
+-- column reward: mean reward of the fresh rollouts [share]
+-- column entropy: mean token entropy of the fresh rollouts [nat/token]
+-- column signal_groups: groups with unequal rewards
+-- column loss: mean over the updates
+-- column grad_norm: gradient norm before clipping, mean over the updates
+-- column skipped_updates: updates left out for a non-finite or huge gradient
+select
+    runs.study,
+    runs.arm,
+    runs.seed,
+    run,
+    steps.step,
+    steps.reward,
+    steps.entropy,
+    steps.signal_groups,
+    steps.loss,
+    steps.grad_norm,
+    steps.skipped_updates
+from steps
+join scope($study, $run) as runs using (run)
+order by runs.study, runs.arm, runs.seed, run, steps.step

@@ -1,0 +1,169 @@
+"""The views of the screen of the experience buffer: each asks only for what it shows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from analysis import buffer_figures as figures
+from analysis.concentration import Counted, curves, mean_over_runs, over_time, reuse
+from analysis.draw_rule import ArmDraws, arm_draws
+from analysis.maps import step_window
+from app import data
+from app.components.figure import show_figure
+from app.components.plain import plain
+
+VIEWS = {
+    "filling": "how full",
+    "age": "age and ratios",
+    "reuse": "reuse",
+    "draws": "draws and the rule",
+    "snapshot": "at one step",
+}
+MOST_POINTS = 40  # windows on a curve
+SURE = 0.05
+TIMES = {"draws": "times drawn", "replays": "times replayed"}
+
+
+def two_a_row(parts: Sequence[Any], draw: Any) -> None:
+    """`draw` each part, two side by side where there are several."""
+    for left in range(0, len(parts), 2):
+        row = parts[left : left + 2]
+        places = st.columns(2, gap="medium") if len(parts) > 1 else [st.container()]
+        for place, part in zip(places, row, strict=False):
+            with place:
+                draw(part)
+
+
+def filling(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
+    """Occupancy and events, a figure an arm."""
+    window = step_window(steps, MOST_POINTS)
+    rows = data.answer("bucket_occupancy", study=study, run=runs, every=window)
+    events = data.answer("buffer_events", study=study, run=runs, window=window)
+    st.caption(
+        "Questions in each bucket, and the retired on top: means over the runs of an arm. A "
+        "question lies in the bucket of its latest count of right answers, k; when all are right "
+        "it retires. A point opens the trajectories whose group came to k right in these steps."
+    )
+
+    def occupancy(arm: str) -> None:
+        st.text(arm)
+        mine = rows.filter(pl.col("arm") == arm)
+        show_figure(figures.occupancy(mine, arm), f"buffer.occupancy.{arm}", study=study)
+
+    two_a_row(arms, occupancy)
+    st.subheader("What happens in it", anchor=False)
+
+    def happened(arm: str) -> None:
+        st.text(arm)
+        mine = events.filter(pl.col("arm") == arm)
+        show_figure(figures.events(mine, arm, window), f"buffer.events.{arm}", study=study)
+
+    two_a_row(arms, happened)
+
+
+def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
+    """Age of what is replayed, and what its importance ratios and weights are by then."""
+    window = step_window(steps, MOST_POINTS)
+    width = step_window(steps, MOST_POINTS // 2)
+    ages = data.answer("buffer_ages", study=study, run=runs, window=window)
+    if ages.is_empty():
+        st.info("These runs replay no trajectory of their own, so that nothing has an age.")
+        return
+    without = [arm for arm in arms if arm not in set(ages["arm"])]
+    if without:
+        st.caption(f"Nothing of its own replays, so is not here: {plain(', '.join(without))}.")
+    weights = data.answer("buffer_age_weights", study=study, run=runs, width=width)
+    show_figure(figures.ages(ages, window), "buffer.ages", study=study)
+    st.caption("Line: median; band: 5 to 95 % of the replayed trajectories; means over runs.")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        show_figure(figures.ratios(weights, width), "buffer.ratios", study=study)
+        st.caption(
+            "Policy now over policy that sampled it, mean over the tokens of a trajectory. Line: "
+            "median, band: 5 to 95 %. At 1 the policy has not moved."
+        )
+    with right:
+        show_figure(figures.ratios(weights, width, "weight"), "buffer.weights", study=study)
+        st.caption("What multiplies the advantage after clipping or shaping: mean by age.")
+
+
+def reusing(study: str, runs: list[str], steps: int, counted: Counted, measure: str) -> None:
+    """How often the same question or trajectory comes, and how unevenly."""
+    window = step_window(steps, MOST_POINTS)
+    uses = data.answer("buffer_uses", study=study, run=runs, window=window)
+    trajectories = data.answer("buffer_reuse", study=study, run=runs)
+    if uses.is_empty():
+        st.info("These runs stored and drew nothing.")
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.text(f"Questions by their {counted}")
+        show_figure(
+            figures.reuse_counts(reuse(uses, counted), "questions", TIMES[counted]),
+            f"buffer.questions.{counted}",
+            study=study,
+        )
+    with right:
+        st.text("Stored trajectories by their replays")
+        counts = mean_over_runs(trajectories.rename({"trajectories": "count"}))
+        show_figure(
+            figures.reuse_counts(counts, "trajectories", TIMES["replays"]),
+            "buffer.trajectories",
+            study=study,
+        )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.text(f"{figures.MEASURES[measure]}, of all {counted} so far")
+        show_figure(
+            figures.concentration(over_time(uses, counted), measure, window),
+            f"buffer.concentration.{counted}.{measure}",
+            study=study,
+        )
+        st.caption(
+            "Over the questions that were ever stored. Gini: 0 all alike, 1 all on one question. "
+            "Line: mean over runs; band: least to greatest run."
+        )
+    with right:
+        st.text(f"Lorenz curve of all {counted}")
+        show_figure(
+            figures.lorenz_curves(curves(uses, counted)), f"buffer.lorenz.{counted}", study=study
+        )
+        st.caption("On the dotted line every question is used alike; mean over runs.")
+
+
+def drawing(study: str, runs: list[str]) -> None:
+    """Draws from each bucket against what the arm's own rule lets expect."""
+    found: list[ArmDraws] = data.ask_catalog(arm_draws, study, tuple(runs))
+    if not found:
+        st.info("These runs draw no question from a buffer.")
+        return
+    st.caption(
+        "The arm's rule is in its settings. Here it draws again, many times, from the bucket sizes "
+        "that the log tells: a faithful run lies within the grey bar in 95 % of cases; a bucket "
+        "that is always drawn empty leaves nothing to chance. A point opens replayed trajectories "
+        "whose group came to so many right."
+    )
+
+    def drawn(arm: ArmDraws) -> None:
+        st.text(arm.arm)
+        if arm.runs == 0:
+            st.info("By which rule these runs draw, or from how full buckets, is not known.")
+            return
+        show_figure(figures.draws(arm), f"buffer.draws.{arm.arm}", study=study)
+        st.markdown(plain(draws_words(arm)))
+
+    two_a_row(found, drawn)
+
+
+def draws_words(arm: ArmDraws) -> str:
+    """Whether the draws are such as the rule makes, in a sentence."""
+    verdict = (
+        f"The draws fit the rule: faithful runs stray as far in {arm.p:.0%} of cases."
+        if arm.p >= SURE
+        else f"The draws do not fit the rule: faithful runs stray as far in {arm.p:.1%} of cases."
+    )
+    counted = f"{arm.frame['drawn'].sum():,.0f} draws in {arm.steps:,} steps of {arm.runs} runs."
+    left = f" {arm.without} runs left out: rule or bucket sizes unknown." if arm.without else ""
+    return f"{verdict} {counted}{left}"

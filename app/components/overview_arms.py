@@ -1,0 +1,30 @@
+"""The arms of a study with their intervals; a click on one opens its trajectories."""
+
+from typing import Any
+
+import streamlit as st
+
+from analysis.closing import UNADJUSTED, meaning
+from app.components.closing_table import closing_table
+from app.links import open_rows
+
+
+def arms_table(study: str, comparison: dict[str, Any]) -> None:
+    table = closing_table(comparison)
+    event: Any = st.dataframe(
+        table,
+        hide_index=True,
+        key=f"overview.arms.{study}",
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+        alt="Every arm with its accuracy and intervals",
+    )
+    st.caption(f"{meaning(comparison)} {UNADJUSTED} A click on an arm opens its trajectories.")
+    if (row := clicked_row(event["selection"])) is not None:
+        open_rows(study=study, arms=[table["arm"][row]])
+
+
+def clicked_row(selection: Any) -> int | None:
+    """The row that was clicked, at its edge or in a cell; None when none was."""
+    rows = [*selection.get("rows", []), *(row for row, _ in selection.get("cells", []))]
+    return next(iter(rows), None)

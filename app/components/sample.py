@@ -1,0 +1,109 @@
+"""One evaluation sample: its question and answer, its text, and the other samples beside it."""
+
+from typing import Any
+
+import streamlit as st
+
+from analysis import browse
+from analysis.browse_filters import Filters
+from app import data
+from app.browser import Browser, open_trajectory
+from app.components.marked_text import show_text
+from app.components.row_picker import row_picker
+from app.components.trajectory_rows import column_config, header, meaning, trajectory_rows
+from app.links import QUESTION
+
+MOST = 1000  # samples of a question
+BESIDE = ("sample", "correct", "chain_valid", "mean_entropy", "length", "preview")
+NUMBERS = (
+    "run", "arm", "seed", "step", "benchmark", "question", "sample", "level", "temperature",
+    "length", "finish", "extracted", "mean_entropy", "nll", "shortcut", "step_errors",
+)  # fmt: skip
+
+
+def show_sample(browser: Browser) -> None:
+    """The sample that the address names, or a word that the catalog does not hold it."""
+    assert browser.trajectory is not None
+    found = data.ask_catalog(browse.sample, browser.trajectory)
+    if found.is_empty():
+        st.warning("This catalog does not hold the sample that the address names:")
+        st.code(browser.trajectory, language=None)
+        return
+    row = found.row(0, named=True)
+    _show_headline(row)
+    text, context = st.columns([3, 2], gap="medium")
+    with text:
+        _show_question(row)
+        st.caption("Response")
+        show_text(row["response"] or "", browser.filters.text, browser.filters.regex)
+    with context:
+        _show_others(row)
+        _show_numbers(row)
+
+
+def _show_headline(row: dict[str, Any]) -> None:
+    answer = {True: ":green-badge[✓ right]", False: ":red-badge[✗ wrong]"}.get(
+        row["correct"], ":gray-badge[? ungraded]"
+    )
+    chain = {True: ":green-badge[chain valid]", False: ":orange-badge[chain flawed]"}.get(
+        row["chain_valid"], ""
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"{answer} {chain} sample {row['sample']} at step {row['step']}")
+        st.page_link(
+            QUESTION,
+            label="This question over time",
+            icon=":material/timeline:",
+            query_params={"study": row["study"], "question": row["question"]},
+        )
+    st.code(row["trajectory"], language=None, wrap_lines=True)
+
+
+def _show_question(row: dict[str, Any]) -> None:
+    texts = (
+        ("Question", row["text"] or "not in the catalog"),
+        ("Gold", row["gold"] or "unknown"),
+        ("Answer read", row["extracted"] or "none"),
+    )
+    for column, (title, text) in zip(st.columns([3, 1, 1]), texts, strict=True):
+        column.caption(title)
+        column.code(text, language=None, wrap_lines=True)
+    if row["prompt"] and row["prompt"] != row["text"]:
+        with st.expander("The prompt as the model saw it"):
+            st.code(row["prompt"], language=None, wrap_lines=True)
+
+
+def _show_others(row: dict[str, Any]) -> None:
+    """Every sample of the question at this checkpoint; a click opens one."""
+    filters = Filters(
+        source="evaluation",
+        run=row["run"],
+        step_min=row["step"],
+        step_max=row["step"],
+        benchmark=row["benchmark"],
+        question=row["question"],
+        sort="sample",
+    )
+    beside = data.page(filters, 1, MOST, columns=BESIDE)
+    right = beside.frame["correct"].sum()
+    st.caption(f"Samples of this question at this step: {right} of {beside.total} right")
+    row_picker(
+        trajectory_rows(beside.frame, BESIDE),
+        beside.frame["trajectory"].to_list(),
+        row["trajectory"],
+        "sample.others",
+        open_trajectory,
+        column_config=column_config(BESIDE, filters),
+    )
+
+
+def _show_numbers(row: dict[str, Any]) -> None:
+    with st.expander("All its columns with their meaning"):
+        st.dataframe(
+            {
+                "column": [header(name) for name in NUMBERS],
+                "value": ["" if row[name] is None else str(row[name]) for name in NUMBERS],
+                "meaning": [meaning(name, "evaluation") for name in NUMBERS],
+            },
+            hide_index=True,
+        )

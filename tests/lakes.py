@@ -1,0 +1,120 @@
+"""The four lakes on which every screen must stand: full, empty, partial and hostile."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from lake_fixture import DemoResults
+from screens import write_import
+
+from analysis.catalog_build import build
+from analysis.compaction import compact
+from analysis.lake import Entry, read_entries
+from exgrpo.studies import Study
+from exgrpo.tables import DERIVED, TABLES, TRAJECTORIES
+from pipeline.analyse import analyse
+from pipeline.figures import draw_figures
+
+# Markup of every kind that the page, Markdown, KaTeX or Plotly could read.
+EVIL = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script> ![b](http://evil.example/b.png) "
+    "[l](javascript:alert(3)) http://evil.example/a $\\frac{1}{0}$ :red[no] :material/home: "
+    "<b>B</b> `c` **s** </span></div>\x1b[31m\u202e"
+)
+EVIL_NAME = "<img src=x onerror=alert(4)> ![b](evil.png) **s** $x$ :red[no]"  # of a file, too
+
+NAMES = ("run", "arm", "study")
+IDS = ("trajectory", "source")
+KEPT = {"event", "difficulty", "split", "settings", "versions", "started", "finished", "status"}
+KEPT |= {"benchmark", "world"}  # names that questions to the catalog know
+
+
+def empty(results: Path) -> None:
+    """A catalog without an entry."""
+    results.mkdir(parents=True)
+    build([], {}, results / "lake", results / "workbench.duckdb")
+
+
+def imported(results: Path) -> None:
+    """An import alone: a text and a count of right ones, and nothing else."""
+    results.mkdir(parents=True)
+    write_import(results, ["4", "5", "six", "7"], [1, 2, 0, None])
+
+
+def partial(demo: DemoResults, results: Path) -> None:
+    """The runs of the made-up study with nothing but their trajectories."""
+    results.mkdir(parents=True)
+    entries = []
+    for entry in read_entries(demo.results / "lake"):
+        if entry.run is not None and TRAJECTORIES.name in entry.tables:
+            part = demo.results / "lake" / entry.tables[TRAJECTORIES.name].path
+            parts = {TRAJECTORIES.name: [part]}
+            made = compact(entry.entry, entry.study, entry.run, parts, results / "lake")
+            entries.append(made)
+    build(entries, {}, results / "lake", results / "workbench.duckdb")
+
+
+def hostile(demo: DemoResults, results: Path) -> Study:
+    """The made-up study with evil in every name and text, analysed and drawn."""
+    results.mkdir(parents=True)
+    entries = [_hostile(entry, demo, results) for entry in read_entries(demo.results / "lake")]
+    build(entries, {}, results / "lake", results / "workbench.duckdb")
+    study = demo.study.model_copy(
+        update={
+            "name": demo.study.name + EVIL_NAME,
+            "arms": {arm + EVIL_NAME: file for arm, file in demo.study.arms.items()},
+        }
+    )
+    analyse(study, results)
+    figures = results / study.name / "figures"
+    figures.mkdir()
+    for figure in draw_figures(study.name, results):
+        (figures / f"{figure.name}.json").write_text(figure.plot.to_json())
+    return study
+
+
+def _hostile(entry: Entry, demo: DemoResults, results: Path) -> Entry:
+    derived = {table.name for table in DERIVED}
+    folder = results / "parts"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    parts = {}
+    for name, file in entry.tables.items():
+        if name not in derived:
+            parts[name] = [folder / f"{name}.parquet"]
+            rows = pl.read_parquet(demo.results / "lake" / file.path, glob=False)
+            _evil_rows(name, rows).write_parquet(parts[name][0])
+    row = entry.run and {name: _evil_value(name, value) for name, value in entry.run.items()}
+    study = entry.study + EVIL_NAME
+    return compact(entry.entry + EVIL_NAME, study, row, parts, results / "lake")
+
+
+def _evil_rows(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    texts = [column.name for column in TABLES[table].columns if column.type == pl.String]
+    return rows.with_columns(
+        pl.Series(name, [_evil_value(name, value) for value in rows[name]], pl.String)
+        for name in texts
+        if name not in KEPT
+    )
+
+
+def _evil_value(column: str, value: Any) -> Any:
+    if not isinstance(value, str) or column in KEPT:
+        return value
+    if column in NAMES:
+        return value + EVIL_NAME
+    if column in IDS and ":" in value:
+        run, place = value.split(":", 1)
+        return f"{run}{EVIL_NAME}:{place}"
+    return value + EVIL
+
+
+Make = Callable[[DemoResults, Path], Any]
+LAKES: dict[str, Make] = {
+    "empty": lambda _, results: empty(results),
+    "import": lambda _, results: imported(results),
+    "partial": partial,
+    "hostile": hostile,
+}
