@@ -6,6 +6,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
+from analysis.arms import arm_order
 from analysis.behind import UNSEEN, Behind, rollouts, samples
 from analysis.drawing import StudyFacts, add_arm, by_seed, say_empty, start
 from analysis.figures import finished
@@ -28,7 +29,7 @@ TRAINED = {
 }
 MOST_POINTS = 200  # of a run in a small figure
 ALL_POINTS = 2400  # of all its runs: each is sent to the browser
-SMALL_HEIGHT = 280  # px
+SMALL_HEIGHT = 360  # px
 
 
 def points_a_run(runs: int) -> int:
@@ -91,7 +92,12 @@ def training_curve(rows: pl.DataFrame, column: str) -> go.Figure | None:
     """
     plot = go.Figure()
     seen: set[str] = set()
-    for (run,), part in rows.drop_nulls(column).group_by("run", maintain_order=True):
+    known = rows.drop_nulls(column)
+    order = {arm: place for place, arm in enumerate(arm_order(known["arm"].to_list()))}
+    known = known.sort(
+        pl.col("arm").replace_strict(order, return_dtype=pl.Int64), "run", "first_step"
+    )
+    for (run,), part in known.group_by("run", maintain_order=True):
         arm = part["arm"][0]
         style, shown = look(arm), escape(arm)
         plot.add_scatter(
@@ -115,8 +121,8 @@ def training_curve(rows: pl.DataFrame, column: str) -> go.Figure | None:
     return plot.update_layout(
         template=TEMPLATE,
         title_text=TRAINED[column],
-        xaxis_title="training step",
         yaxis_rangemode="tozero",
         height=SMALL_HEIGHT,
-        margin={"l": 48, "r": 16, "t": 24, "b": 72},
+        margin={"l": 48, "r": 16, "t": 96, "b": 72},
+        legend_y=-0.16,
     )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import streamlit as st
-
 from app import state
 from app.browser import Browser
 from app.components.compare_state import Compare
@@ -24,7 +22,7 @@ def rows_query(**filters: Any) -> Query:
 
 def open_rows(**filters: Any) -> None:
     """Go to the rows that pass these filters, or to `trajectory`. Not from a callback."""
-    st.switch_page(TRAJECTORIES, query_params=rows_query(**filters))
+    state.go(TRAJECTORIES, rows_query(**filters))
 
 
 def compare_query(**fields: Any) -> Query:

@@ -5,6 +5,8 @@ the first address that a new server is asked for is a permalink. An error that i
 mend takes the place of the rest of a screen.
 """
 
+from pathlib import Path
+
 import streamlit as st
 
 from analysis.errors import UserError
@@ -17,7 +19,10 @@ STYLE = """<style>
 .stTextArea textarea {font-family: var(--st-code-font, monospace); font-size: 0.82rem;}
 </style>"""
 
-st.set_page_config(page_title="ExGRPO workbench", layout="wide")
+# An icon of ours: for a named one the browser would ask another server.
+ICON = Path(__file__).parent / "icon.svg"
+
+st.set_page_config(page_title="ExGRPO workbench", page_icon=str(ICON), layout="wide")
 st.html(STYLE)
 SCREENS = {
     "Study": [

@@ -21,25 +21,26 @@ LARGEST = 2**53 - 1  # the largest number that a widget in the browser holds exa
 
 def read(kind: type[S]) -> S:
     """The state that the address holds; the default for whatever it does not hold."""
-    return from_query(kind, {name: st.query_params.get_all(name) for name in st.query_params})
+    return from_query(kind, _query())
 
 
 def write(state: Any) -> None:
     """Put the state into the address."""
     query = to_query(state)
-    if query != {name: st.query_params.get_all(name) for name in st.query_params}:
+    if query != _query():
         st.query_params.from_dict(query)
 
 
 def restore(page: str) -> None:
     """Coming from another page with a bare address, find this page as it was left.
 
-    Where another study was chosen since then, it is shown instead.
+    Where another study was chosen since then, it is shown instead. What `go` left in the address
+    of this page counts as bare.
     """
     arrived = st.session_state.get("page") != page
     study = st.session_state.get(STUDY)
     left = st.session_state.setdefault("left", {}).get(page, {})
-    if arrived and not st.query_params:
+    if arrived and _query() in ({}, st.session_state.get("went", {}).get(page)):
         if study is not None and left.get("study", []) != [study]:
             left = {"study": [study]}
         st.query_params.from_dict(left)
@@ -48,8 +49,21 @@ def restore(page: str) -> None:
 
 def remember(page: str) -> None:
     """Keep the address of a page for `restore`."""
-    left = st.session_state.setdefault("left", {})
-    left[page] = {name: st.query_params.get_all(name) for name in st.query_params}
+    st.session_state.setdefault("left", {})[page] = _query()
+
+
+def go(screen: str, query: dict[str, list[str]]) -> typing.NoReturn:
+    """Open another screen, a file of `app`, at an address. Not from a callback.
+
+    Streamlit writes the new query to the address of the page that is left as well, where the
+    browser's back button finds it: `restore` puts it right.
+    """
+    st.session_state.setdefault("went", {})[st.session_state["page"]] = query
+    st.switch_page(screen, query_params=query)
+
+
+def _query() -> dict[str, list[str]]:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
 def control(kind: type[Any], field: str, value: Any, **also: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from exgrpo.tables.manifest import file_hash
 from pipeline.analyse import analyse
 from pipeline.catalog import build_catalog
 from pipeline.figures import draw_figures
-from pipeline.files import DONE, run_folder, write_json
+from pipeline.files import DONE, run_folder, study_folder, write_json
 
 FOLDER = Path(__file__).resolve().parents[1] / "app" / "demo"
 QUESTIONS_KEPT = 25  # training questions: more would not fit into 5 MB
@@ -79,8 +79,7 @@ def open_demo(results: Path, demo: Path = FOLDER) -> None:
     for figure in draw_figures(name, results):
         path = results / name / "figures" / f"{figure.name}.json"
         write_whole(path, figure.plot.to_json().encode())
-    for run in study.runs:
-        _write_log(study, run, results)
+    _write_logs(study, results)
     mark.touch()
 
 
@@ -116,21 +115,26 @@ def _cut_table(
     return rows.filter(pl.col("question").is_in(questions.implode()))
 
 
-def _write_log(study: Study, run: str, results: Path) -> None:
-    """The log of a finished run as the screen Live reads it: steps, and the newest rollouts."""
-    lake, folder = results / "lake", run_folder(study, run, results)
-    entry = read_entry(lake, run)
-    assert entry is not None and entry.run is not None  # `cut_demo` writes every run
-    steps = pl.read_parquet(lake / entry.tables[STEPS.name].path, glob=False)
-    rollouts = pl.read_parquet(lake / entry.tables[TRAJECTORIES.name].path, glob=False)
-    recorder = Recorder(folder / "log")
-    recorder.add(STEPS.name, steps.to_dicts())
-    recorder.add(
-        TRAJECTORIES.name, rollouts.filter(pl.col("step") == pl.col("step").max()).to_dicts()
-    )
-    recorder.flush(1, study.runs[run].training.steps)
-    write_json(folder / "run.json", entry.run)
-    write_json(folder / DONE, {})
+def _write_logs(study: Study, results: Path) -> None:
+    """The logs of finished runs as the screen Live reads them: steps, and the newest rollouts."""
+    lake = results / "lake"
+    asked = pl.read_parquet(lake / QUESTIONS.name / f"questions-{study.name}.parquet", glob=False)
+    recorder = Recorder(study_folder(study, results) / "questions" / "log")
+    recorder.add(QUESTIONS.name, asked.to_dicts())
+    recorder.flush(0, 0)
+    for run in study.runs:
+        folder, entry = run_folder(study, run, results), read_entry(lake, run)
+        assert entry is not None and entry.run is not None  # `cut_demo` writes every run
+        steps = pl.read_parquet(lake / entry.tables[STEPS.name].path, glob=False)
+        rollouts = pl.read_parquet(lake / entry.tables[TRAJECTORIES.name].path, glob=False)
+        newest = rollouts.filter(pl.col("step") == pl.col("step").max())
+        recorder = Recorder(folder / "log")
+        recorder.add(STEPS.name, steps.to_dicts())
+        recorder.flush(1, study.runs[run].training.steps)
+        recorder.add(TRAJECTORIES.name, newest.to_dicts())
+        recorder.flush(newest["step"][0], newest["step"][0])
+        write_json(folder / "run.json", entry.run)
+        write_json(folder / DONE, {})
 
 
 def _content(demo: Path) -> str:

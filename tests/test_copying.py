@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 from analysis.catalog import open_catalog
 from analysis.copying import python, shell, with_values, written
+from analysis.errors import UserError
 from analysis.queries import answer, ask, bind, named_queries
 
 HOSTILE = (
@@ -54,7 +55,12 @@ def test_every_named_query_says_the_same_with_literals(demo: DemoResults) -> Non
                 if parameter.required or name == "study"
             }
             sql = with_values(query.sql, bind(query.name, given)[1])
-            rows = answer(connection, query.name, **given)
+            try:
+                rows = answer(connection, query.name, **given)
+            except UserError:  # the query refuses a benchmark or an arm that has no evaluations
+                with pytest.raises(duckdb.Error, match="has no evaluations here"):
+                    connection.sql(sql).pl()
+                continue
             assert_frame_equal(connection.sql(sql).pl(), rows, check_row_order=False)
             ask(connection, sql)  # the editor takes it
 

@@ -106,7 +106,7 @@ def test_accuracy_runs_over_every_cost(golden: duckdb.DuckDBPyConnection) -> Non
 def test_a_training_curve_opens_the_steps_of_its_run() -> None:
     rows = pl.DataFrame(
         {
-            "arm": ["a", "a", "<b>"],
+            "arm": ["a", "a", "z<b>"],
             "run": ["1e5", "1e5", "0012"],
             "first_step": [1, 3, 1],
             "last_step": [2, 4, 2],
@@ -119,7 +119,7 @@ def test_a_training_curve_opens_the_steps_of_its_run() -> None:
     assert plot is not None
     assert [(trace.name, trace.showlegend) for trace in plot.data] == [
         ("a", True),
-        ("&lt;b&gt;", True),
+        ("z&lt;b&gt;", True),
     ]
     assert [behind for _, _, behind in clickable(plot)] == [
         {"run": "1e5", "step_min": 1, "step_max": 2},

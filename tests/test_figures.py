@@ -12,6 +12,7 @@ from lake_fixture import DemoResults
 
 import pipeline.figures
 from analysis.arms import KNOWN, arm_order
+from analysis.behind import UNSEEN
 from analysis.drawing import study_facts
 from analysis.figures import FIGURES, READINGS, all_figures
 from analysis.theme import LOOKS, PLOT_CONFIG, look
@@ -48,8 +49,9 @@ def test_arms_keep_their_colour_and_are_categories(analysed: DemoResults) -> Non
     for figure in draw_figures(analysed.study.name, analysed.results):
         for trace in figure.plot.data:
             for arm in ("on_policy", "exgrpo"):
-                if trace.name == arm and trace.marker.color:
-                    assert trace.marker.color == look(arm).colour, figure.name
+                if trace.name == arm and trace.line.color:
+                    assert trace.line.color == look(arm).colour, figure.name
+                    assert trace.marker.color in (look(arm).colour, UNSEEN["color"])
         if figure.name in ("final_accuracy", "difference_to_on_policy"):
             assert figure.plot.layout.yaxis.type == "category"
     assert len({(style.colour, style.symbol) for style in LOOKS.values()}) == len(LOOKS)

@@ -275,5 +275,6 @@ def test_wrong_names_and_parameters_are_errors(
 
 def test_studies(golden: duckdb.DuckDBPyConnection, two_studies: duckdb.DuckDBPyConnection) -> None:
     for connection in (golden, two_studies):
-        sql = "select study, count(*), sum(coalesce(steps, 0))::bigint from runs group by 1 order by 1"
+        rows = "select study, count(*), sum(coalesce(steps, 0))::bigint from runs"
+        sql = f"{rows} group by study order by study"
         assert answer(connection, "studies").rows() == connection.sql(sql).fetchall()

@@ -1,11 +1,9 @@
 """The experience buffer of one run after one step, and the trajectories that it replays most."""
 
-from typing import Any
-
 import polars as pl
 import streamlit as st
 
-from app import data
+from app import data, state
 from app.components.map_rows import rows_that_open
 from app.links import QUESTION, open_rows
 
@@ -87,5 +85,4 @@ def most_replayed(study: str, run: str) -> None:
 
 
 def _open_question(study: str, arm: str, question: str) -> None:
-    query: dict[str, Any] = {"study": study, "question": question, "arms": [arm]}
-    st.switch_page(QUESTION, query_params=query)
+    state.go(QUESTION, {"study": [study], "question": [question], "arms": [arm]})

@@ -31,7 +31,7 @@ def show_figure(plot: go.Figure, key: str, alt: str = "", **common: Any) -> None
         alt=alt or None,
     )
     for point in event["selection"]["points"]:
-        if behind := point.get("customdata"):
+        if isinstance(behind := point.get("customdata"), dict):
             open_rows(**{**common, **behind})
 
 

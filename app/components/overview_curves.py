@@ -82,8 +82,8 @@ def training_curves(kind: type[Any], facts: StudyFacts, chosen: tuple[str, ...])
         st.info("No training step of these arms is in the log.")
         return
     st.caption(
-        "A line a run, in the look of its arm; each point is the mean of a few steps where there "
-        "are many. A click on a line opens the trajectories of these steps."
+        "By training step; a line a run, in the look of its arm; each point is the mean of a few "
+        "steps where there are many. A click on a line opens the trajectories of these steps."
     )
     for left in range(0, len(drawn), 2):
         part = list(drawn.items())[left : left + 2]

@@ -6,7 +6,7 @@ import polars as pl
 import streamlit as st
 
 from analysis.health import ill, look_at
-from app import data
+from app import data, state
 from app.components.overview_arms import clicked_row
 
 MEANING = (
@@ -47,7 +47,7 @@ def run_health(study: str) -> None:
             )
     if (row := clicked_row(event["selection"])) is not None:
         run = str(frame["run"][row])
-        st.switch_page("screens/runs.py", query_params={"study": study, "run": run})
+        state.go("screens/runs.py", {"study": [study], "run": [run]})
 
 
 def health_frame(rows: pl.DataFrame, coverage: pl.DataFrame, alarms: pl.DataFrame) -> pl.DataFrame:

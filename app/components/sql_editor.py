@@ -26,6 +26,7 @@ def typed(question: Question) -> None:
     if pressed:
         state.write(pressed(another(question, sql=sql.strip())))
     with st.container(horizontal=True, gap="small"):
+        st.caption("Examples:")
         for title, example in EXAMPLES.items():
             st.button(title, type="tertiary", on_click=open_sql, args=(example,))
 

@@ -15,7 +15,7 @@ from analysis.result_chart import Chart, columns, draw, first_guess, missing
 from analysis.result_rows import trajectories
 from app import data, sql_question, state
 from app.components.errors import show_error
-from app.components.figure import show_figure
+from app.components.figure import show_titled
 from app.components.row_picker import row_picker
 from app.sql_question import HISTORY, SHOWN_AS, Question, parameters
 
@@ -142,7 +142,7 @@ def _chart(question: Question, frame: pl.DataFrame) -> None:
     if said := missing(frame, chart):
         st.info(said)
         return
-    show_figure(draw(frame, chart), "sql.chart", alt="The answer as a chart")
+    show_titled(draw(frame, chart), "sql.chart")
 
 
 def _choose(title: str, known: list[str], field: str, value: str | None, chart: Chart) -> None:
