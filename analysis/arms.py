@@ -1,10 +1,10 @@
 """The arms that every study knows by name, and the one order in which they are shown."""
 
-BASE, REFERENCE = "base", "on_policy"
+BASE, REFERENCE, METHOD = "base", "on_policy", "exgrpo"
 KNOWN = (
     BASE,
     REFERENCE,
-    "exgrpo",
+    METHOD,
     "highest_entropy",
     "question_replay",
     "no_trajectory_selection",

@@ -6,6 +6,7 @@ at any moment, and takes nothing with it when it runs out of memory.
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import duckdb
 
@@ -69,6 +72,7 @@ class Process:
 
     def __init__(self) -> None:
         self.pipe: Connection
+        self._spill = Path(gettempdir()) / f"exgrpo-spill-{uuid4().hex}"
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -77,7 +81,10 @@ class Process:
         self.pipe, theirs = Pipe()
         paths = (str(ROOT), os.environ.get("PYTHONPATH"))
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "analysis.background", str(theirs.fileno())],
+            [
+                *(sys.executable, "-P", "-m", "analysis.background"),
+                *(str(theirs.fileno()), str(self._spill)),
+            ],
             pass_fds=[theirs.fileno()],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)},
             stdin=subprocess.DEVNULL,
@@ -115,6 +122,7 @@ class Process:
             self._child.wait()
             self.pipe.close()
             self._child = None
+            shutil.rmtree(self._spill, ignore_errors=True)  # a child that is killed leaves it
 
 
 class Processes:
@@ -181,7 +189,7 @@ class Processes:
             self._turn.notify()
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, spill: Path) -> None:
     """Answer questions until whoever asks is gone."""
     limit_memory()
     _end_first()
@@ -192,16 +200,16 @@ def main(descriptor: int) -> None:
         while True:
             message = pipe.recv_bytes()
             pipe.send_bytes(BEGUN)
-            pipe.send_bytes(_reply(message, opened))
+            pipe.send_bytes(_reply(message, opened, spill))
 
 
-def _reply(message: bytes, opened: dict[Version, duckdb.DuckDBPyConnection]) -> bytes:
+def _reply(message: bytes, opened: dict[Version, duckdb.DuckDBPyConnection], spill: Path) -> bytes:
     """An error or None, and the answer. `opened` holds the catalog that was asked last."""
     try:
         question: Question = pickle.loads(message)
         if question.catalog not in opened:
             _close(opened)
-            opened[question.catalog] = open_catalog(question.catalog.path, LONGEST)
+            opened[question.catalog] = open_catalog(question.catalog.path, LONGEST, spill)
         with opened[question.catalog].cursor() as cursor:
             answer = question.function(cursor, *question.arguments, **dict(question.named))
         return pickle.dumps((None, answer), pickle.HIGHEST_PROTOCOL)
@@ -245,4 +253,4 @@ def _end_with(parent: int) -> None:
 if __name__ == "__main__":
     from analysis.background import main as answer_questions  # pickle knows it by this name
 
-    answer_questions(int(sys.argv[1]))
+    answer_questions(int(sys.argv[1]), Path(sys.argv[2]))

@@ -7,27 +7,15 @@ from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
-from plotly.colors import sample_colorscale
 from plotly.subplots import make_subplots
 
 from analysis.draw_rule import ArmDraws
 from analysis.drawing import say_empty
 from analysis.observations.clustered import first_arms
-from analysis.theme import MUTED, TEMPLATE, Look, faded, look
+from analysis.theme import MUTED, TEMPLATE, faded, look
 
 HEIGHT = 340
 MARGIN = {"l": 60, "r": 16, "t": 24, "b": 60}
-HIT = 9  # px: size of a point that is there to be clicked
-EVENTS = {
-    "entered": Look("#0072B2", "circle", "solid"),
-    "stored": Look("#56B4E9", "square", "dot"),
-    "moved": Look("#7F6A00", "diamond", "dash"),
-    "replayed": Look("#D55E00", "triangle-up", "solid"),
-    "retired": Look("#009E73", "triangle-down", "dashdot"),
-    "returned": Look("#CC79A7", "cross", "longdash"),
-    "left": Look("#4B3B8F", "x", "longdashdot"),
-    "evicted": Look("#E69F00", "star", "dot"),
-}
 MEASURES = {
     "gini": "Gini coefficient",
     "top_1": "share of the top 1 % of the questions",
@@ -58,82 +46,6 @@ def arms_with_buffer(last: pl.DataFrame) -> list[str]:
 def steps_of(first_step: int, window: int) -> dict[str, int]:
     """The filters of a window of steps."""
     return {"step_min": first_step, "step_max": first_step + window - 1}
-
-
-def occupancy(rows: pl.DataFrame, arm: str) -> go.Figure:
-    """Questions in every bucket, stacked, and the retired: means over the runs of an arm.
-
-    rows: those of query `bucket_occupancy`, of the arm.
-    """
-    plot = plain_figure("training step", "questions", hovermode="closest")
-    runs = rows.group_by("step").agg(runs=pl.col("run").n_unique())
-    steps = runs["step"].sort().to_list()
-    before = dict(zip(steps, [0, *steps], strict=False))
-    buckets = rows["bucket"].unique().sort().to_list()
-    colours = sample_colorscale(
-        "Viridis", [n / max(1, len(buckets) - 1) for n in range(len(buckets))]
-    )
-    retired = rows.unique(["run", "step"]).with_columns(
-        bucket=pl.lit(None, rows.schema["bucket"]),
-        questions=pl.col("retired_questions").cast(rows.schema["questions"]),
-    )
-    means = (
-        pl.concat([rows, retired.select(rows.columns)])
-        .group_by("step", "bucket")
-        .agg(pl.col("questions").sum())
-        .join(runs, on="step")
-        .with_columns(pl.col("questions") / pl.col("runs"))
-        .sort("step")
-    )
-    for bucket, colour in [*zip(buckets, colours, strict=True), (None, faded(MUTED, 0.35))]:
-        mine = means.filter(pl.col("bucket").eq_missing(pl.lit(bucket, rows.schema["bucket"])))
-        name = "retired" if bucket is None else f"k = {bucket}"
-        plot.add_scatter(
-            x=mine["step"].to_list(),
-            y=mine["questions"].to_list(),
-            name=name,
-            mode="lines+markers",
-            stackgroup="all",
-            fillcolor=colour,
-            line={"width": 0.5, "color": colour},
-            marker={"size": HIT, "opacity": 0},
-            customdata=None
-            if bucket is None
-            else [
-                {"arms": [arm], "bucket": [bucket], "step_min": before[step] + 1, "step_max": step}
-                for step in mine["step"]
-            ],
-            hovertemplate=f"step %{{x}}: %{{y:.1f}} questions<extra>{name}</extra>",
-        )
-    return plot
-
-
-def events(rows: pl.DataFrame, arm: str, window: int) -> go.Figure:
-    """Events a step, by kind, mean over the runs of an arm. rows: of query `buffer_events`."""
-    plot = plain_figure("training step", "events a step")
-    runs = rows["run"].n_unique()
-    steps = rows["first_step"].unique().sort().to_list()
-    for event, style in EVENTS.items():
-        counts = dict(
-            rows.filter(pl.col("event") == event)
-            .group_by("first_step")
-            .agg(pl.col("events").sum())
-            .iter_rows()
-        )
-        if not counts:
-            continue
-        only = {"replayed": True} if event == "replayed" else {}
-        plot.add_scatter(
-            x=[first + (window - 1) / 2 for first in steps],
-            y=[counts.get(first, 0) / runs / window for first in steps],
-            name=event,
-            mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 1.8},
-            marker={"symbol": style.symbol, "size": 6, "color": style.colour},
-            customdata=[{"arms": [arm], **steps_of(first, window), **only} for first in steps],
-            hovertemplate=f"about step %{{x}}: %{{y:.2f}} a step<extra>{event}</extra>",
-        )
-    return plot if plot.data else say_empty(plot, "nothing happened in this buffer")
 
 
 def ages(rows: pl.DataFrame, window: int) -> go.Figure:

@@ -20,12 +20,15 @@ TIME_LIMIT = 30.0
 SPILL = Path(gettempdir()) / f"exgrpo-spill-{uuid4().hex}"
 
 
-def open_catalog(path: Path, seconds: float = TIME_LIMIT) -> duckdb.DuckDBPyConnection:
+def open_catalog(
+    path: Path, seconds: float = TIME_LIMIT, spill: Path = SPILL
+) -> duckdb.DuckDBPyConnection:
     """Open the catalog read-only, with no file access and locked settings.
 
-    A query ends after `seconds`. Use one `.cursor()` a thread. To see a catalog that was built
-    anew, close this connection first: DuckDB shares one open database a path and process.
-    Raises UserError when the catalog is missing or no database.
+    A query ends after `seconds`; what does not fit into memory goes to the folder `spill`. Use one
+    `.cursor()` a thread. To see a catalog that was built anew, close this connection first: DuckDB
+    shares one open database a path and process. Raises UserError when the catalog is missing or no
+    database.
     """
     if not path.is_file():
         raise UserError(
@@ -38,7 +41,7 @@ def open_catalog(path: Path, seconds: float = TIME_LIMIT) -> duckdb.DuckDBPyConn
         "lock_configuration": "true",
         "memory_limit": MEMORY,
         "threads": str(THREADS),
-        "temp_directory": str(SPILL),
+        "temp_directory": str(spill),
         "max_temp_directory_size": MOST_SPILL,
         "max_execution_time": str(round(seconds * 1000)),
     }

@@ -39,24 +39,28 @@ def points_a_run(runs: int) -> int:
 
 def accuracy_by_cost(
     facts: StudyFacts,
-    accuracy: pl.DataFrame,
-    budgets: pl.DataFrame,
+    accuracy: pl.DataFrame | None,
+    budgets: pl.DataFrame | None,
     comparison: dict[str, Any] | None,
     by: Cost,
     arms: tuple[str, ...] = (),
 ) -> go.Figure:
     """Validation accuracy against what had been spent, a line an arm (all if none is named).
 
-    accuracy: rows of `gain_over_time`; budgets: rows of `validation_budgets`. Bands are those of
-    `comparison`; before a study is analysed they go from the least to the greatest seed.
+    accuracy: rows of `gain_over_time`, if there is no comparison; budgets: rows of
+    `validation_budgets`, but for a comparison by step. Bands are those of `comparison`; before a
+    study is analysed they go from the least to the greatest seed.
     """
     column, label = COSTS[by]
-    spent = budgets.with_columns(minutes=pl.col("seconds") / 60)
+    spent = pl.DataFrame()
+    if budgets is not None:
+        spent = budgets.with_columns(minutes=pl.col("seconds") / 60)
     if comparison is not None:
         curves = comparison["learning_curves"]
         kept = {arm: points for arm, points in curves.items() if not arms or arm in arms}
         plot = curve(facts, spent, comparison | {"learning_curves": kept}, column, label)
     else:
+        assert accuracy is not None
         rows = accuracy.drop("sampled_tokens").join(
             spent.drop("study", "run"), on=("arm", "seed", "step"), nulls_equal=True
         )

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
-from analysis.theme import FLAWED, TEMPLATE
+from analysis.arm_rows import row_axis, row_of, rows_layout
+from analysis.observations.clustered import first_arms
+from analysis.theme import FLAWED
 
 Kind = Literal["bucket_step", "entropy_step", "bucket_entropy"]
 Value = Literal["trajectories", "mean_entropy", "right_share", "flawed_share", "length"]
@@ -36,13 +38,14 @@ UNITS: dict[Value, str] = {
 }
 TITLES: dict[Name, str] = {
     "step": "training step",
-    "bucket": "k right in the group",
-    "entropy": "mean entropy (nat/token)",
+    "bucket": "k right",
+    "entropy": "nat/token",
 }
-MOST_COLUMNS = 60  # windows of steps on a map
-ENTROPY_CELLS = 24  # about so many
+MOST_COLUMNS = 30  # windows of steps on a map
+ENTROPY_CELLS = 20  # about so many
 TAIL = 4.0  # deviations above the mean: what lies higher is in the last bin
 SCALE = "Viridis"  # even to the eye, and to the colour-blind
+ROW = 170  # px: height of the map of an arm
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,14 @@ def box_to_filters(selection: Mapping[str, Any], x: Axis, y: Axis) -> Box | None
     return Box(**found)
 
 
+def selected_row(selection: Mapping[str, Any]) -> int:
+    """On which row of `draw_map` a selection lies, from 0."""
+    boxes, points = selection.get("box") or [], selection.get("points") or []
+    if boxes:
+        return row_of(boxes[-1].get("yref", "y"))
+    return int(points[0]["curve_number"]) // 2 if points else 0
+
+
 def box_words(box: Box, group_size: int) -> str:
     """`steps 21 to 60, 3 to 5 of 8 right, entropy below 0.2`; empty where nothing is bounded."""
     parts = [_range("steps", box.step_min, box.step_max)]
@@ -224,61 +235,86 @@ def draw_map(
     x: Axis,
     y: Axis,
     value: Value,
-    colours: tuple[float, float],
     box: Box | None = None,
+    framed: str | None = None,
 ) -> go.Figure:
-    """The map of one arm: a coloured cell each, and over it a point without ink to be selected.
+    """The maps of all arms, a row each, in the same colours: a coloured cell each, and over it a
+    point without ink to be selected.
 
-    cells: rows of `placed`. box: drawn as a frame.
+    cells: rows of `placed`. box: drawn as a frame, on the map of the arm `framed`; None: on all.
     """
-    centres_x = [x.centre(cell) for cell in range(x.cells)]
-    centres_y = [y.centre(cell) for cell in range(y.cells)]
+    arms = map_arms(cells)
+    low, high = colour_range(cells, value)
+    traces = [
+        trace
+        for row, arm in enumerate(arms)
+        for trace in _row(cells.filter(pl.col("arm") == arm), x, y, value, row_axis(row))
+    ]
+    layout = rows_layout(arms, _axis_layout(x), _axis_layout(y), ROW)
+    layout["coloraxis"] = {
+        **{"colorscale": SCALE, "cmin": low, "cmax": high},
+        "colorbar": _colourbar(value, (low, high)),
+    }
+    layout["shapes"] = [
+        _frame(x, y, box, row_axis(row))
+        for row, arm in enumerate(arms)
+        if box is not None and framed in (None, arm)
+    ]
+    return go.Figure({"data": traces, "layout": layout}, _validate=False)
+
+
+def map_arms(cells: pl.DataFrame) -> list[str]:
+    """The arms of a map from top to bottom."""
+    return first_arms(cells["arm"].to_list())
+
+
+def _row(cells: pl.DataFrame, x: Axis, y: Axis, value: Value, axis: str) -> list[dict[str, Any]]:
     grid: list[list[float | None]] = [[None] * x.cells for _ in range(y.cells)]
     for column, row, at in zip(cells["x"], cells["y"], _coloured(cells, value), strict=True):
         if 0 <= column < x.cells and 0 <= row < y.cells:
             grid[row][column] = at
-    plot = go.Figure(
-        go.Heatmap(
-            x=centres_x,
-            y=centres_y,
-            z=grid,
-            zmin=colours[0],
-            zmax=colours[1],
-            colorscale=SCALE,
-            hoverinfo="skip",
-            xgap=1,
-            ygap=1,
-            colorbar=_colourbar(value, colours),
-        )
-    )
+    heat = {
+        "type": "heatmap",
+        "x": [x.centre(cell) for cell in range(x.cells)],
+        "y": [y.centre(cell) for cell in range(y.cells)],
+        "z": grid,
+        "coloraxis": "coloraxis",
+        "hoverinfo": "skip",
+        "xgap": 1,
+        "ygap": 1,
+        "yaxis": axis,
+    }
     # A heatmap reports no clicks; points do, and they can be framed too.
-    plot.add_scatter(
-        x=[x.centre(cell) for cell in cells["x"]],
-        y=[y.centre(cell) for cell in cells["y"]],
-        mode="markers",
-        marker={"symbol": "square", "size": 10, "color": "rgba(0,0,0,0)"},
-        unselected={"marker": {"opacity": 0}},
-        selected={"marker": {"opacity": 0}},
-        hovertext=_hover(cells, x, y),
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
-    for axis, update in ((x, plot.update_xaxes), (y, plot.update_yaxes)):
-        update(
-            title_text=TITLES[axis.name],
-            range=[axis.edge(0), axis.edge(axis.cells)],
-            showgrid=False,
-            **({"dtick": 1} if axis.name == "bucket" and axis.cells <= 20 else {}),
-        )
-    if box is not None:
-        (left, right), (low, high) = (_ends(axis, box) for axis in (x, y))
-        frame = {"color": FLAWED, "width": 3}
-        plot.add_shape(type="rect", x0=left, x1=right, y0=low, y1=high, line=frame)
-    return plot.update_layout(
-        template=TEMPLATE,
-        height=330,
-        margin={"l": 56, "r": 12, "t": 30, "b": 52},
-    )
+    points = {
+        "type": "scatter",
+        "x": [x.centre(cell) for cell in cells["x"]],
+        "y": [y.centre(cell) for cell in cells["y"]],
+        "mode": "markers",
+        "marker": {"symbol": "square", "size": 10, "color": "rgba(0,0,0,0)"},
+        "unselected": {"marker": {"opacity": 0}},
+        "selected": {"marker": {"opacity": 0}},
+        "hovertext": _hover(cells, x, y),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": False,
+        "yaxis": axis,
+    }
+    return [heat, points]
+
+
+def _axis_layout(axis: Axis) -> dict[str, Any]:
+    return {
+        "title": {"text": TITLES[axis.name]},
+        "range": [axis.edge(0), axis.edge(axis.cells)],
+        "showgrid": False,
+        **({"dtick": 2} if axis.name == "bucket" and axis.cells <= 20 else {}),
+    }
+
+
+def _frame(x: Axis, y: Axis, box: Box, axis: str) -> dict[str, Any]:
+    (left, right), (low, high) = (_ends(each, box) for each in (x, y))
+    line = {"color": FLAWED, "width": 3}
+    place = {"x0": left, "x1": right, "y0": low, "y1": high}
+    return {"type": "rect", "xref": "x", "yref": axis, **place, "line": line}
 
 
 def _coloured(cells: pl.DataFrame, value: Value) -> pl.Series:

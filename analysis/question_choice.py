@@ -5,6 +5,8 @@ from typing import Literal
 
 import polars as pl
 
+from analysis.arms import METHOD
+
 MOST_RUNS = 12  # drawn at once
 
 Order = Literal["flips", "replayed", "never", "gained", "lost", "level"]
@@ -72,3 +74,8 @@ def drawn_runs(
     place = pl.col("run").rank("ordinal").over("arm", order_by=["seed", "run"])
     runs = runs.with_columns(place=place).sort("place", "arm", "run")
     return runs["run"][:most].to_list(), runs.height
+
+
+def closer_arm(arms: Sequence[str], named: str | None, of_marked: str | None) -> str:
+    """Of which arm every rollout is drawn: the named one, the marked trajectory's, the method's."""
+    return next((arm for arm in (named, of_marked, METHOD) if arm in arms and arm), arms[0])

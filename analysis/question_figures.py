@@ -1,17 +1,17 @@
-"""One question over the training: what its rollouts and its bucket did, one figure an arm.
+"""One question over the training: how the arms fared, what rollouts and bucket did in one of them.
 
-The strips of a figure share the axis of steps, so that a visit, its rollouts and the move of the
+The strips of the figure share the axis of steps, so that a visit, its rollouts and the move of the
 bucket that they caused stand above one another.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from itertools import cycle
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
-from plotly.subplots import make_subplots
 
 from analysis import behind
 from analysis.behind import UNSEEN, Behind, listed
@@ -19,13 +19,14 @@ from analysis.theme import FLAWED, INK, MUTED, TEMPLATE, VALID, look
 
 DASHES = ("solid", "dot", "dash", "dashdot", "longdash")  # a seed each, over and over
 STRIP = 150  # px
-AROUND = 130  # px: title, axis, legend
+GAP = 0.05  # of the height, between two strips
+AROUND = 100  # px: axis and legend
 SPREAD = 0.16  # buckets: how far the lines of the seeds lie apart
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What the figures of all arms share: the last step, the greatest value, K."""
+    """How far the axes go: the last step, the greatest value, K."""
 
     last: int
     value: float
@@ -82,54 +83,64 @@ def question_timeline(
     room: Extent,
     marked: str | None = None,
 ) -> go.Figure:
-    """Share right at each visit, every rollout, and the bucket, by step; the runs of one arm.
+    """By step: share right at each visit in every arm; each rollout and the bucket of one arm.
 
-    Rows of the queries `question_visits`, `question_rollouts` and `question_events`. A strip
-    without data is left out. `marked`: a trajectory that gets a ring, with its replays.
+    Rows of the queries `question_visits`, `question_rollouts` and `question_events`; the latter two
+    are of `arm`. A strip without data is left out. `marked`: a trajectory that gets a ring, with
+    its replays.
     """
     value = drawn_value(rollouts)
     strips = ["share right"]
     strips += [VALUES[value]] if value else []
     strips += ["bucket (k)"] if events.height else []
-    plot = make_subplots(
-        rows=len(strips),
-        cols=1,
-        shared_xaxes=True,
-        vertical_spacing=0.06,
-        row_heights=[1.4 if title in VALUES.values() else 1.0 for title in strips],
-    )
-    dashes = {run: DASHES[i % len(DASHES)] for i, run in enumerate(_runs(visits))}
-    for run, dash in dashes.items():
-        _add_visits(plot, arm, visits.filter(pl.col("run") == run), dash)
+    data = [
+        _visit_line(str(each), its, each == arm)
+        for (each,), its in visits.group_by("arm", maintain_order=True)
+    ]
+    axes: list[dict[str, Any]] = [{"range": [-0.06, 1.06], "tickformat": ".0%"}]
     if value:
-        _add_rollouts(plot, rollouts, value, marked)
+        data += _rollout_dots(rollouts, value, marked)
+        axes.append({"range": [-0.04 * room.value, 1.06 * room.value]})
     if events.height:
-        for place, (run, dash) in enumerate(dashes.items()):
-            shift = SPREAD * (place - (len(dashes) - 1) / 2)
-            its = events.filter(pl.col("run") == run)
-            _add_buckets(plot, len(strips), arm, its, dash, shift, room)
-        plot.update_yaxes(
-            row=len(strips),
-            range=[-0.6, room.size + 0.6],
-            tickvals=[0, *range(1, room.size), room.size] if room.size <= 9 else None,
-            ticktext=["out", *map(str, range(1, room.size)), "retired"] if room.size <= 9 else None,
-        )
-        _add_events(plot, len(strips), events, dashes, room)
-    for row, title in enumerate(strips, 1):
-        plot.update_yaxes(title=title, row=row)
-    plot.update_yaxes(range=[-0.06, 1.06], tickformat=".0%", row=1)
-    if value:
-        plot.update_yaxes(range=[-0.04 * room.value, 1.06 * room.value], row=2)
-    plot.update_xaxes(range=[-0.02 * room.last, 1.03 * room.last])
-    plot.update_xaxes(title="step", row=len(strips))
-    return plot.update_layout(
-        template=TEMPLATE,
-        title={"text": escape(arm), "font_size": 15, "y": 0.985},
-        height=STRIP * len(strips) + AROUND,
-        margin={"l": 60, "r": 12, "t": 44, "b": 80},
-        legend={"y": -0.13 if len(strips) > 2 else -0.2, "font_size": 11},
-        hoverlabel_align="left",
-    )
+        data += _bucket_lines(arm, events, room, f"y{len(strips)}")
+        axes.append(_bucket_axis(room.size))
+    # Unchecked: to check every value of thousands of dots takes longer than to draw them.
+    figure = {"data": data, "layout": _layout(strips, axes, room)}
+    return go.Figure(figure, _validate=False)
+
+
+def _layout(strips: list[str], axes: list[dict[str, Any]], room: Extent) -> dict[str, Any]:
+    """The strips from top to bottom over one axis of steps."""
+    heights = [1.4 if title in VALUES.values() else 1.0 for title in strips]
+    unit = (1 - GAP * (len(strips) - 1)) / sum(heights)
+    layout: dict[str, Any] = {}
+    top = 1.0
+    for place, (title, height, axis) in enumerate(zip(strips, heights, axes, strict=True), 1):
+        bottom = max(0.0, top - height * unit)
+        name = "yaxis" if place == 1 else f"yaxis{place}"
+        layout[name] = {"title": {"text": title}, "domain": [bottom, top], "anchor": "x", **axis}
+        top = bottom - GAP
+    return {
+        **layout,
+        "xaxis": {
+            "title": {"text": "step"},
+            "range": [-0.02 * room.last, 1.03 * room.last],
+            "anchor": "y" if len(strips) == 1 else f"y{len(strips)}",
+        },
+        "template": TEMPLATE,
+        "height": STRIP * len(strips) + AROUND,
+        "margin": {"l": 60, "r": 12, "t": 16, "b": 80},
+        "legend": {"y": -0.13 if len(strips) > 2 else -0.2, "font": {"size": 11}},
+        "hoverlabel": {"align": "left"},
+    }
+
+
+def _bucket_axis(size: int) -> dict[str, Any]:
+    axis: dict[str, Any] = {"range": [-0.6, size + 0.6]}
+    if size <= 9:
+        axis["tickvals"] = [0, *range(1, size), size]
+        axis["ticktext"] = ["out", *map(str, range(1, size)), "retired"]
+    return axis
 
 
 def bucket_line(events: pl.DataFrame, last: int) -> tuple[list[int], list[int | None]]:
@@ -159,14 +170,11 @@ def bucket_line(events: pl.DataFrame, last: int) -> tuple[list[int], list[int | 
 def rollouts_by_slot(rollouts: pl.DataFrame, marked: str | None = None) -> go.Figure:
     """The rollouts of a question where there is one step only: slot by run."""
     rows = rollouts.with_columns(run=pl.Series([escape(run) for run in rollouts["run"]]))
-    plot = go.Figure()
-    for kind, its in _kinds(rows):
-        plot.add_scatter(
-            x=its["slot"].to_list(),
-            y=its["run"].to_list(),
-            **_dots(kind, its, 11),
-        )
-    _add_ring(plot, rows, "slot", "run", marked)
+    dots = [
+        {"x": its["slot"].to_list(), "y": its["run"].to_list(), **_dots(kind, its, 11)}
+        for kind, its in _kinds(rows)
+    ]
+    plot = go.Figure([*dots, *_ring(rows, "slot", "run", marked)])
     runs = list(dict.fromkeys(rows["run"]))
     plot.update_xaxes(title="slot in the group", dtick=1)
     plot.update_yaxes(type="category", categoryorder="array", categoryarray=runs[::-1])
@@ -215,34 +223,33 @@ def visit_rows(row: dict[str, Any]) -> Behind:
     )
 
 
-def _runs(visits: pl.DataFrame) -> list[str]:
-    return visits.sort("seed", "run")["run"].unique(maintain_order=True).to_list()
-
-
 def _seed(row: dict[str, Any]) -> str:
     return escape(str(row["run"])) if row["seed"] is None else f"seed {row['seed']}"
 
 
-def _add_visits(plot: go.Figure, arm: str, visits: pl.DataFrame, dash: str) -> None:
-    rows = list(visits.iter_rows(named=True))
-    plot.add_scatter(
-        x=[row["step"] for row in rows],
-        y=[row["success_share"] for row in rows],
-        name=_seed(rows[0]),
-        legendgroup=_seed(rows[0]),
-        mode="lines+markers",
-        line={"color": look(arm).colour, "dash": dash, "width": 1.3},
-        marker={
-            "color": look(arm).colour,
+def _visit_line(arm: str, visits: pl.DataFrame, chosen: bool) -> dict[str, Any]:
+    """The runs of an arm as one line with a gap between two runs."""
+    rows: list[dict[str, Any] | None] = []
+    for _, its in visits.sort("seed", "run", "step").group_by("run", maintain_order=True):
+        rows += [*([None] if rows else []), *its.iter_rows(named=True)]
+    style = look(arm)
+    return {
+        "type": "scatter",
+        "x": [row and row["step"] for row in rows],
+        "y": [row and row["success_share"] for row in rows],
+        "name": escape(arm),
+        "mode": "lines+markers",
+        "opacity": 1 if chosen else 0.55,
+        "line": {"color": style.colour, "dash": style.dash, "width": 2 if chosen else 1.2},
+        "marker": {
+            "color": style.colour,
             "size": 6,
-            "symbol": ["diamond" if row["replayed"] else "circle-open" for row in rows],
+            "symbol": ["diamond" if row and row["replayed"] else "circle-open" for row in rows],
         },
-        hovertext=[_visit_words(row) for row in rows],
-        hovertemplate="%{hovertext}<extra></extra>",
-        customdata=listed([visit_rows(row) for row in rows]),
-        row=1,
-        col=1,
-    )
+        "hovertext": [row and f"{escape(arm)}, {_visit_words(row)}" for row in rows],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "customdata": listed([visit_rows(row) if row else {} for row in rows]),
+    }
 
 
 def _visit_words(row: dict[str, Any]) -> str:
@@ -264,6 +271,7 @@ def _kinds(rollouts: pl.DataFrame) -> Iterable[tuple[Kind, pl.DataFrame]]:
 
 def _dots(kind: Kind, its: pl.DataFrame, size: int) -> dict[str, Any]:
     return {
+        "type": "scatter",
         "name": kind.name,
         "legendgroup": kind.name,
         "mode": "markers",
@@ -272,7 +280,7 @@ def _dots(kind: Kind, its: pl.DataFrame, size: int) -> dict[str, Any]:
             "symbol": kind.symbol,
             "size": size,
             "opacity": 0.75,
-            "line_width": 1.4 if "open" in kind.symbol else 0,
+            "line": {"width": 1.4 if "open" in kind.symbol else 0},
         },
         "hovertext": [_rollout_words(row, kind) for row in its.iter_rows(named=True)],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -287,85 +295,77 @@ def _rollout_words(row: dict[str, Any], kind: Kind) -> str:
     return words + (f"<br>{row['length']} tokens" if row["length"] is not None else "")
 
 
-def _add_rollouts(plot: go.Figure, rows: pl.DataFrame, value: str, marked: str | None) -> None:
-    for kind, its in _kinds(rows):
-        plot.add_scatter(
-            x=its["step"].to_list(),
-            y=its[value].to_list(),
-            **_dots(kind, its, kind.size),
-            row=2,
-            col=1,
-        )
-    _add_ring(plot, rows, "step", value, marked, row=2, col=1)
+def _rollout_dots(rows: pl.DataFrame, value: str, marked: str | None) -> list[dict[str, Any]]:
+    dots = [
+        {"x": its["step"].to_list(), "y": its[value].to_list(), **_dots(kind, its, kind.size)}
+        for kind, its in _kinds(rows)
+    ]
+    return [trace | {"yaxis": "y2"} for trace in (*dots, *_ring(rows, "step", value, marked))]
 
 
-def _add_ring(
-    plot: go.Figure, rows: pl.DataFrame, x: str, y: str, marked: str | None, **place: int
-) -> None:
-    if marked is None:
-        return
-    its = rows.filter((pl.col("trajectory") == marked) | (pl.col("source") == marked))
+def _ring(rows: pl.DataFrame, x: str, y: str, marked: str | None) -> list[dict[str, Any]]:
+    """Around the marked trajectory and its replays, where they are among the rows."""
+    its = rows.filter(pl.any_horizontal(pl.col("trajectory", "source") == pl.lit(marked)))
     if its.is_empty():
-        return
-    plot.add_scatter(
-        x=its[x].to_list(),
-        y=its[y].to_list(),
-        name="the chosen trajectory",
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 16, "color": INK, "line_width": 2},
-        hoverinfo="skip",
-        customdata=[{"trajectory": id} for id in its["trajectory"]],
-        **place,
-    )
+        return []
+    return [
+        {
+            "type": "scatter",
+            "x": its[x].to_list(),
+            "y": its[y].to_list(),
+            "name": "the chosen trajectory",
+            "mode": "markers",
+            "marker": {
+                "symbol": "circle-open",
+                "size": 16,
+                "color": INK,
+                "line": {"width": 2},
+            },
+            "hoverinfo": "skip",
+            "customdata": [{"trajectory": id} for id in its["trajectory"]],
+        }
+    ]
 
 
-def _add_buckets(
-    plot: go.Figure,
-    row: int,
-    arm: str,
-    events: pl.DataFrame,
-    dash: str,
-    shift: float,
-    room: Extent,
-) -> None:
-    steps, buckets = bucket_line(events, room.last)
-    if not steps:
-        return
-    plot.add_scatter(
-        x=steps,
-        y=[None if bucket is None else bucket + shift for bucket in buckets],
-        mode="lines+markers",
-        marker=UNSEEN,
-        line={"color": look(arm).colour, "dash": dash, "width": 1.6, "shape": "hv"},
-        hovertext=[f"{_seed(events.row(0, named=True))}: bucket {bucket}" for bucket in buckets],
-        hovertemplate="%{hovertext}<extra></extra>",
-        legendgroup=_seed(events.row(0, named=True)),
-        showlegend=False,
-        row=row,
-        col=1,
-    )
-
-
-def _add_events(
-    plot: go.Figure, row: int, events: pl.DataFrame, dashes: dict[str, str], room: Extent
-) -> None:
-    places = {run: place - (len(dashes) - 1) / 2 for place, run in enumerate(dashes)}
-    for event, symbol in EVENTS.items():
-        its = list(events.filter(pl.col("event") == event).iter_rows(named=True))
-        if not its:
+def _bucket_lines(arm: str, events: pl.DataFrame, room: Extent, axis: str) -> list[dict[str, Any]]:
+    """A line a run, a little apart, and a mark wherever the question came, went or retired."""
+    runs = events.sort("seed", "run")["run"].unique(maintain_order=True).to_list()
+    shifts = {run: SPREAD * (place - (len(runs) - 1) / 2) for place, run in enumerate(runs)}
+    traces: list[dict[str, Any]] = []
+    for run, dash in zip(runs, cycle(DASHES), strict=False):
+        its = events.filter(pl.col("run") == run)
+        steps, buckets = bucket_line(its, room.last)
+        seed = _seed(its.row(0, named=True))
+        if not steps:
             continue
-        plot.add_scatter(
-            x=[each["step"] for each in its],
-            y=[_level(each, room.size) + SPREAD * places[each["run"]] for each in its],
-            name=event,
-            mode="markers",
-            marker={"symbol": symbol, "size": 9, "color": INK},
-            hovertext=[_event_words(each) for each in its],
-            hovertemplate="%{hovertext}<extra></extra>",
-            customdata=[visit_rows(each) for each in its],
-            row=row,
-            col=1,
+        traces.append(
+            {
+                "x": steps,
+                "y": [None if bucket is None else bucket + shifts[run] for bucket in buckets],
+                "name": f"bucket, {seed}",
+                "mode": "lines+markers",
+                "marker": UNSEEN,
+                "line": {"color": look(arm).colour, "dash": dash, "width": 1.6, "shape": "hv"},
+                "hovertext": [f"{seed}: bucket {bucket}" for bucket in buckets],
+            }
         )
+    for event, symbol in EVENTS.items():
+        marks = list(events.filter(pl.col("event") == event).iter_rows(named=True))
+        if not marks:
+            continue
+        traces.append(
+            {
+                "x": [each["step"] for each in marks],
+                "y": [_level(each, room.size) + shifts[each["run"]] for each in marks],
+                "name": event,
+                "mode": "markers",
+                "marker": {"symbol": symbol, "size": 9, "color": INK},
+                "hovertext": [_event_words(each) for each in marks],
+                "customdata": [visit_rows(each) for each in marks],
+            }
+        )
+    common = {"type": "scatter", "yaxis": axis, "hovertemplate": "%{hovertext}<extra></extra>"}
+    return [common | trace for trace in traces]
 
 
 def _level(event: dict[str, Any], size: int) -> int:

@@ -8,6 +8,7 @@ import duckdb
 import plotly.graph_objects as go
 import polars as pl
 
+from analysis.arm_rows import row_axis, rows_layout
 from analysis.arms import arm_order
 from analysis.buffer_figures import add_line, plain_figure, steps_of
 from analysis.drawing import say_empty
@@ -17,7 +18,7 @@ from analysis.snowball.arms import curve
 from analysis.snowball.cells import NotHereError
 from analysis.snowball.replays import DELAYS, doses, gap
 from analysis.snowball.verdict import studied
-from analysis.theme import FLAWED, MUTED, VALID
+from analysis.theme import FLAWED, MUTED, VALID, Look
 
 Marker = Literal["flawed", "shortcut", "code", "repetition"]
 MARKERS: dict[Marker, str] = {
@@ -29,44 +30,41 @@ MARKERS: dict[Marker, str] = {
 REPLICATES = 2_000  # of what is drawn, not printed
 MOST_DOSES = 5  # stands for all above
 WINDOW = 10  # steps, as query `snowball_fresh` has it
+ROW = 200  # px: height of an arm's row
+SIDES = {
+    "treated": ("first replay was marked", Look(FLAWED, "circle", "solid")),
+    "control": ("it was not", Look(VALID, "square", "dash")),
+}
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the lake says of one marker in one study.
+class Replays:
+    """What follows replays of marked answers.
 
-    curves: arm, window_start, mean, low, high (shares of right fresh answers that are marked).
     gaps: delay, value, low, high (marked less unmarked first replays, 95 %). doses: dose, right,
-    share. events: rows of query `snowball_event_study`. seeds: number of seeds.
+    share.
     """
 
-    snowball: Snowball
-    curves: pl.DataFrame
     gaps: pl.DataFrame
     doses: pl.DataFrame
-    events: pl.DataFrame
-    replayed: int
-    replayed_marked: int
-    seeds: int
 
 
-def measure(connection: duckdb.DuckDBPyConnection, study: str, marker: Marker) -> Measured:
-    """Ask the lake and judge. Takes a second or so for three seeds of 100 steps."""
-    frames = ask(connection, study, marker)
-    fresh, visits = frames["snowball_fresh"], studied(frames["snowball_visits"])
-    replayed, replayed_marked = (
-        frames["snowball_visits"].select(pl.col("replayed", "replayed_marked").sum()).row(0)
-    )
-    return Measured(
-        detect(frames, marker, replicates=REPLICATES),
-        curves(fresh),
-        gaps(visits),
-        doses(visits, MOST_DOSES),
-        answer(connection, "snowball_event_study", study=study, marker=marker),
-        int(replayed or 0),
-        int(replayed_marked or 0),
-        fresh["seed"].n_unique(),
-    )
+def judge(connection: duckdb.DuckDBPyConnection, study: str, marker: Marker) -> Snowball:
+    """The detector's verdict. Takes a second or so for three seeds of 100 steps."""
+    return detect(ask(connection, study, marker), marker, replicates=REPLICATES)
+
+
+def marked_shares(
+    connection: duckdb.DuckDBPyConnection, study: str, marker: Marker
+) -> pl.DataFrame:
+    """`curves` of the arms of a study."""
+    return curves(answer(connection, "snowball_fresh", study=study, marker=marker))
+
+
+def after_replays(connection: duckdb.DuckDBPyConnection, study: str, marker: Marker) -> Replays:
+    """Matched event study and dose-response, of the arms whose replays are studied."""
+    visits = studied(answer(connection, "snowball_visits", study=study, marker=marker))
+    return Replays(gaps(visits), doses(visits, MOST_DOSES))
 
 
 def curves(fresh: pl.DataFrame) -> pl.DataFrame:
@@ -161,35 +159,46 @@ def draw_gaps(found: pl.DataFrame, marker: Marker) -> go.Figure:
     return plot.update_yaxes(tickformat="+.0%")
 
 
-def draw_events(rows: pl.DataFrame, arm: str, marker: Marker) -> go.Figure:
-    """Marked shares around the first replay, as observed: rows of `snowball_event_study`.
+def draw_events(rows: pl.DataFrame, marker: Marker) -> go.Figure:
+    """Marked shares around the first replay, as observed, an arm a row.
 
-    Over the buckets by number of answers.
+    Over the buckets by number of answers. rows: of `snowball_event_study`.
     """
-    plot = plain_figure("visits from the first replay", "right fresh answers that are marked")
-    mine = rows.filter(pl.col("arm") == arm)
-    for side, name, colour, symbol, dash in (
-        ("treated", "first replay was marked", FLAWED, "circle", "solid"),
-        ("control", "it was not", VALID, "square", "dash"),
-    ):
-        table = pooled(mine, side)
-        plot.add_scatter(
-            x=table["relative"].to_list(),
-            y=table["share"].to_list(),
-            name=name,
-            mode="lines+markers",
-            line={"color": colour, "dash": dash, "width": 2},
-            marker={"symbol": symbol, "size": 8, "color": colour},
-            customdata=[{"arms": [arm], "replayed": True, **marked_rows(marker, side == "treated")}]
-            * table.height,
-            hovertext=[f"{right:,}" for right in table["right"]],
-            hovertemplate="visit %{x}: %{y:.1%} of %{hovertext} right answers<extra></extra>",
-        )
-    if all(trace.x == () or not len(trace.x) for trace in plot.data):
-        return say_empty(plot, "no first replay whose marker is known")
-    plot.add_vline(0, line_color=MUTED, line_width=1)
-    plot.update_xaxes(dtick=1)
-    return plot.update_yaxes(tickformat=".0%", rangemode="tozero")
+    arms = arm_order(rows["arm"].to_list())
+    traces = [
+        _side(rows.filter(pl.col("arm") == arm), arm, row, side, marker)
+        for row, arm in enumerate(arms)
+        for side in SIDES
+    ]
+    if not any(trace["x"] for trace in traces):
+        return say_empty(plain_figure("", ""), "no first replay whose marker is known")
+    x = {"title": {"text": "visits from the first replay"}, "dtick": 1}
+    y = {"title": {"text": "marked"}, "tickformat": ".0%", "rangemode": "tozero"}
+    layout = rows_layout(arms, x, y, ROW, legend=40)
+    zero = {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper"}
+    layout["shapes"] = [{**zero, "line": {"color": MUTED, "width": 1}}]
+    return go.Figure({"data": traces, "layout": layout}, _validate=False)
+
+
+def _side(rows: pl.DataFrame, arm: str, row: int, side: str, marker: Marker) -> dict[str, Any]:
+    name, style = SIDES[side]
+    table = pooled(rows, side)
+    behind = {"arms": [arm], "replayed": True, **marked_rows(marker, side == "treated")}
+    return {
+        "type": "scatter",
+        "x": table["relative"].to_list(),
+        "y": table["share"].to_list(),
+        "name": name,
+        "legendgroup": name,
+        "showlegend": row == 0,
+        "mode": "lines+markers",
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": {"symbol": style.symbol, "size": 8, "color": style.colour},
+        "customdata": [behind] * table.height,
+        "hovertext": [f"{right:,}" for right in table["right"]],
+        "hovertemplate": "visit %{x}: %{y:.1%} of %{hovertext} right answers<extra></extra>",
+        "yaxis": row_axis(row),
+    }
 
 
 def pooled(rows: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from analysis.stage_outputs import StageOutputs, read_stage_outputs
 from app.components.waiting import waiting
 
 MOST_KEPT = 256 * 2**20  # bytes of answers
+MOST_TYPED = 2  # processes for SQL that is typed
 SMALL = 2**14  # bytes that an answer counts at least
 
 
@@ -55,7 +56,7 @@ def answer(name: str, **parameters: Any) -> pl.DataFrame:
 
 def ask(sql: str, limit: int, seconds: float | None = None) -> queries.Answer:
     """The answer to typed SQL. Raises UserError."""
-    found: queries.Answer = ask_catalog(queries.ask, sql, limit, seconds=seconds)
+    found: queries.Answer = ask_catalog(queries.ask, sql, limit, seconds=seconds, typed=True)
     return found
 
 
@@ -64,7 +65,7 @@ def ask_named(
 ) -> queries.Answer:
     """The first rows of a named query whose parameters were typed. Raises UserError."""
     found: queries.Answer = ask_catalog(
-        queries.ask_named, name, _given(parameters), limit, seconds=seconds
+        queries.ask_named, name, _given(parameters), limit, seconds=seconds, typed=True
     )
     return found
 
@@ -114,13 +115,18 @@ def stage_outputs(study: str) -> StageOutputs | None:
 
 
 def ask_catalog(
-    function: Callable[..., Any], *arguments: Any, seconds: float | None = None, **named: Any
+    function: Callable[..., Any],
+    *arguments: Any,
+    seconds: float | None = None,
+    typed: bool = False,
+    **named: Any,
 ) -> Any:
     """What `function(connection, *arguments, **named)` returns, kept for the next time.
 
     It must be a function of a module, its arguments hashable: it runs in another process. The page
     says so when it takes long, and whoever reads can give it up: the page then ends here. So it is
-    neither for callbacks nor for the inside of a form. Raises UserError when the function does, and
+    neither for callbacks nor for the inside of a form. What was typed has processes of its own:
+    slow SQL keeps no screen waiting. Raises UserError when the function does, and
     after `seconds`, or TIME_LIMIT.
     """
     question = Question(_version(), function, arguments, _given(named))
@@ -128,7 +134,7 @@ def ask_catalog(
     if (known := kept.get(question)) is not None:
         return known.value
     with waiting(question) as told:
-        found = _processes().ask(question, seconds or TIME_LIMIT, told)
+        found = _processes(typed).ask(question, seconds or TIME_LIMIT, told)
     kept.put(question, found)
     return found.value
 
@@ -168,8 +174,8 @@ def _kept() -> _Kept:
 
 
 @st.cache_resource(show_spinner=False, on_release=Processes.end)
-def _processes() -> Processes:
-    return Processes()
+def _processes(typed: bool) -> Processes:
+    return Processes(MOST_TYPED) if typed else Processes()
 
 
 def _version() -> Version:

@@ -34,14 +34,14 @@ def write(state: Any) -> None:
 def restore(page: str) -> None:
     """Coming from another page with a bare address, find this page as it was left.
 
-    Where another study was chosen since then, it is shown instead. What `go` left in the address
-    of this page counts as bare.
+    One that showed another study than the one chosen since then shows that instead. What `go` left
+    in the address of this page counts as bare.
     """
     arrived = st.session_state.get("page") != page
     study = st.session_state.get(STUDY)
     left = st.session_state.setdefault("left", {}).get(page, {})
     if arrived and _query() in ({}, st.session_state.get("went", {}).get(page)):
-        if study is not None and left.get("study", []) != [study]:
+        if study is not None and (not left or left.get("study", [study]) != [study]):
             left = {"study": [study]}
         st.query_params.from_dict(left)
     st.session_state["page"] = page

@@ -28,6 +28,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "app" / "demo"
 QUESTIONS_KEPT = 25  # training questions: more would not fit into 5 MB
 WHOLE = (EVALUATIONS.name, QUESTIONS.name)  # of all questions: texts and test answers are small
 ABOUT = "about.txt"
+MARK = ".demo"  # in a results folder that is the demo: which one; empty while it is made
 
 
 def cut_demo(results: Path, study: Study, questions: int, to: Path = FOLDER) -> int:
@@ -60,16 +61,18 @@ def open_demo(results: Path, demo: Path = FOLDER) -> None:
     Raises UserError when the folder holds something else.
     """
     study = demo_study(demo)
-    name = study.name
-    mark = results / f"demo-{_content(demo)}"
-    if mark.is_file():
+    name, mark, content = study.name, results / MARK, _content(demo)
+    if mark.is_file() and mark.read_text() == content:
         return
-    if results.exists() and any(results.iterdir()) and not any(results.glob("demo-*")):
+    if results.exists() and any(results.iterdir()) and not mark.is_file():
         raise UserError(
             f"{results}: holds other results. Name a folder of its own for the demo: "
             f"`exgrpo demo --results build/demo`."
         )
-    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True, exist_ok=True)
+    mark.write_text("")  # half made
+    for folder in (results / "lake", results / name):  # notes stay
+        shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(demo / "lake", results / "lake")
     (results / name).mkdir()
     shutil.copy(demo / "study.json", results / name)
@@ -80,7 +83,7 @@ def open_demo(results: Path, demo: Path = FOLDER) -> None:
         path = results / name / "figures" / f"{figure.name}.json"
         write_whole(path, figure.plot.to_json().encode())
     _write_logs(study, results)
-    mark.touch()
+    write_whole(mark, content.encode())
 
 
 def demo_study(demo: Path = FOLDER) -> Study:

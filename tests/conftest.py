@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+import runpy
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,10 @@ from pipeline.analyse import analyse
 torch.set_num_threads(1)
 
 SMALL = Pretraining(steps=150, batch=32, width=32, layers=2, heads=2, max_level=2)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", help="a folder to keep the pictures of journeys in")
 
 
 @pytest.fixture(scope="session")
@@ -115,3 +120,21 @@ def own(demo: DemoResults, tmp_path: Path) -> DemoResults:
     """A copy of the made-up study that a test may change."""
     shutil.copytree(demo.results, tmp_path / "results")
     return DemoResults(tmp_path / "results", demo.study, demo.rows)
+
+
+@pytest.fixture(scope="session")
+def tools() -> dict[str, Any]:
+    """What drives a browser, of docs/screenshots.py; tests skip where there is no Chromium."""
+    pytest.importorskip("playwright", reason="needs the `dev` extra")
+    found = runpy.run_path(str(Path(__file__).resolve().parents[1] / "docs" / "screenshots.py"))
+    if found["chromium"]() is None:
+        pytest.skip("needs an installed Chromium or Chrome")
+    return found
+
+
+@pytest.fixture
+def page(tools: dict[str, Any]) -> Iterator[Any]:
+    """A page of a browser with a fresh profile."""
+    with tools["browsing"]() as made:
+        made.set_default_timeout(60_000)
+        yield made

@@ -254,3 +254,27 @@ def test_a_long_subtitle_is_wrapped_and_gets_room() -> None:
     assert max(map(len, lines)) <= 105
     assert plot.layout.height == 300 + 16
     assert narrow(plot).layout.height == plot.layout.height
+
+
+def go_to(test: AppTest, screen: str) -> None:
+    """As a click in the navigation: with a bare address."""
+    test.switch_page(f"screens/{screen}.py")
+    test.query_params.clear()
+    test.run()
+
+
+def test_a_screen_that_was_left_is_found_again(results: Path) -> None:
+    test = open_screen("sql", sql="select 1")
+    go_to(test, "overview")
+    assert not test.query_params
+    go_to(test, "sql")
+    assert test.query_params["sql"] == "select 1"
+
+
+def test_a_study_chosen_elsewhere_replaces_another_one(results: Path) -> None:
+    test = open_screen("claims", study=STUDY, order="decided")
+    go_to(test, "snowball")
+    assert test.query_params["study"] == STUDY
+    test.session_state[state.STUDY] = "other"
+    go_to(test, "claims")
+    assert dict(test.query_params) == {"study": "other"}

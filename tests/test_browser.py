@@ -1,6 +1,5 @@
 """The real dashboard in a real browser: what only a browser can show to work."""
 
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,6 @@ SCRIPT = ROOT / "docs" / "screenshots.py"
 
 
 @pytest.fixture(scope="module")
-def tools() -> dict[str, Any]:
-    pytest.importorskip("playwright", reason="needs the `dev` extra")
-    tools = runpy.run_path(str(SCRIPT))
-    if tools["chromium"]() is None:
-        pytest.skip("needs an installed Chromium or Chrome")
-    return tools
-
-
-@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
     made = make_results(tmp_path_factory.mktemp("browser") / "results")
     analyse(made.study, made.results)
@@ -42,13 +32,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoResults:
 def address(tools: dict[str, Any], demo: DemoResults) -> Iterator[str]:
     with tools["served"](demo.results) as started:
         yield started
-
-
-@pytest.fixture
-def page(tools: dict[str, Any]) -> Iterator[Any]:
-    with tools["browsing"]() as made:
-        made.set_default_timeout(30_000)
-        yield made
 
 
 def query(page: Any) -> dict[str, list[str]]:

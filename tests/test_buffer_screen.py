@@ -11,6 +11,7 @@ from lake_fixture import STEPS, STUDY, DemoResults
 from screens import open_screen, texts, write_import
 
 from analysis import buffer_figures as figures
+from analysis.buffer_filling import event_rates, occupancy
 from analysis.concentration import gini, lorenz, mean_over_runs, top_share
 from analysis.draw_rule import PLAYS, arm_draws, bucket_weights, play, strayed
 from analysis.queries import answer
@@ -118,7 +119,7 @@ def test_a_point_of_the_occupancy_names_its_bucket_and_steps(
 ) -> None:
     rows = answer(golden, "bucket_occupancy", study="golden", every=5)
     mine = rows.filter(pl.col("arm") == "exgrpo")
-    plot = figures.occupancy(mine, "exgrpo")
+    plot = occupancy(mine, ["exgrpo"])
     first, *_, retired = plot.data
     assert [trace.name for trace in plot.data] == [*(f"k = {k}" for k in range(1, 8)), "retired"]
     assert list(first.x) == [5, 10, 15, 16]
@@ -132,6 +133,18 @@ def test_a_point_of_the_occupancy_names_its_bucket_and_steps(
     expected = [mine.filter(bucket=1, step=step)["questions"].mean() for step in first.x]
     assert list(first.y) == expected
     assert retired.customdata is None
+
+
+def test_events_are_a_row_an_arm_and_a_step(golden: duckdb.DuckDBPyConnection) -> None:
+    rows = answer(golden, "buffer_events", study="golden", window=5)
+    arms = ["exgrpo", "highest_entropy"]
+    plot = event_rates(rows, arms, 5)
+    stored = [trace for trace in plot.data if trace.name == "stored"]
+    assert [trace.yaxis for trace in stored] == ["y", "y2"]
+    assert [trace.showlegend for trace in stored] == [True, False]
+    first = rows.filter(arm="highest_entropy", event="stored", first_step=1)
+    assert stored[1].y[0] == first["events"].sum() / 2 / 5  # of two runs, in five steps
+    assert stored[1].customdata[0] == {"arms": ["highest_entropy"], "step_min": 1, "step_max": 5}
 
 
 def test_arms_without_a_buffer_are_not_shown_first(golden: duckdb.DuckDBPyConnection) -> None:
@@ -166,7 +179,9 @@ def test_a_snapshot_of_the_step_that_the_address_names(
 
 
 def test_a_choice_goes_into_the_address(results: Path) -> None:
-    test = open_screen("buffer", study=STUDY, view="reuse", counted="replays", measure="top_10")
+    test = open_screen(
+        "buffer", study=STUDY, view="concentration", counted="replays", measure="top_10"
+    )
     assert "share of the top 10 %, of all replays so far" in "\n".join(
         item.value for item in test.text
     )

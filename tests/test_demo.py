@@ -59,7 +59,23 @@ def test_to_open_it_again_makes_nothing_anew(opened: Path) -> None:
     assert (opened / "workbench.duckdb").stat().st_mtime_ns == before.st_mtime_ns
 
 
+def test_another_demo_takes_its_place_and_leaves_the_notes(
+    own: DemoResults, tmp_path: Path
+) -> None:
+    results = tmp_path / "opened"
+    for questions in (2, 3):
+        demo.cut_demo(own.results, own.study, questions, tmp_path / "cut")
+        demo.open_demo(results, tmp_path / "cut")
+        (results / "notes.jsonl").touch()
+    with open_catalog(results / "workbench.duckdb") as connection:
+        found = ask(connection, "select count(distinct question) as n from trajectories").frame
+    assert found["n"][0] == 3
+    demo.open_demo(results, tmp_path / "cut")
+    assert (results / "notes.jsonl").is_file()
+
+
 def test_other_results_are_not_overwritten(own: DemoResults) -> None:
+    (own.results / "demo-1").mkdir()  # a study of that name
     with pytest.raises(UserError, match="holds other results"):
         demo.open_demo(own.results)
     assert own.catalog.is_file()

@@ -20,7 +20,9 @@ from analysis.maps import (
     cell_query,
     colour_range,
     draw_map,
+    map_arms,
     placed,
+    selected_row,
     step_window,
 )
 from app import state
@@ -90,11 +92,11 @@ def test_a_box_in_words(given: Box, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "window"), [(1, 1), (60, 1), (61, 2), (120, 2), (121, 5), (500, 10), (10_000, 200)]
+    ("steps", "window"), [(1, 1), (30, 1), (31, 2), (60, 2), (61, 5), (300, 10), (10_000, 500)]
 )
-def test_a_map_has_at_most_60_windows(steps: int, window: int) -> None:
+def test_a_map_has_at_most_30_windows(steps: int, window: int) -> None:
     assert step_window(steps) == window
-    assert -(-steps // window) <= 60
+    assert -(-steps // window) <= 30
 
 
 def extent(**columns: Any) -> pl.DataFrame:
@@ -103,14 +105,14 @@ def extent(**columns: Any) -> pl.DataFrame:
 
 
 def test_axes_follow_the_extent() -> None:
-    assert axes("bucket_step", extent()) == (Axis("step", 0.5, 2, 50), BUCKET)
+    assert axes("bucket_step", extent()) == (STEP, BUCKET)
     # The tail begins at 0.2 + 4 * 0.05 = 0.4: cells of 0.02, the last one holds all above.
     assert axes("bucket_entropy", extent()) == (Axis("entropy", 0.0, 0.02, 20), BUCKET)
-    assert axes("bucket_entropy", extent(greatest=0.24))[0] == Axis("entropy", 0.0, 0.01, 24)
+    assert axes("bucket_entropy", extent(greatest=0.24))[0] == Axis("entropy", 0.0, 0.02, 12)
     assert axes("bucket_entropy", extent(greatest=0.0))[0].cells >= 1
     assert cell_query("entropy_step", extent()) == {
         "by_bucket": False,
-        "window": 2,
+        "window": 5,
         "width": 0.02,
         "bins": 20,
     }
@@ -134,7 +136,7 @@ CELLS = pl.DataFrame(
 
 def test_the_map_has_a_point_on_every_coloured_cell() -> None:
     cells = placed(CELLS, STEP, BUCKET)
-    plot = draw_map(cells, STEP, BUCKET, "flawed_share", (0, 1), Box(21, 60, (3, 4, 5)))
+    plot = draw_map(cells, STEP, BUCKET, "flawed_share", Box(21, 60, (3, 4, 5)))
     heat, points = plot.data
     assert (list(points.x), list(points.y)) == ([3.0, 23.0], [0.0, 3.0])
     assert heat.z[0][0] == 1.0
@@ -143,7 +145,25 @@ def test_the_map_has_a_point_on_every_coloured_cell() -> None:
     assert "steps 21 to 25, 3 of 8 right" in points.hovertext[1]
     (frame,) = plot.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (20.5, 60.5, 2.5, 5.5)
+    assert "<b>a" not in plot.layout.annotations[0].text  # an arm's name is text
     assert placed(CELLS, STEP, ENTROPY).height == 1  # an unknown entropy has no place
+
+
+def test_every_arm_has_a_row_and_a_selection_tells_which() -> None:
+    two = pl.concat([CELLS.with_columns(arm=pl.lit(arm)) for arm in ("on_policy", "exgrpo")])
+    cells = placed(two, STEP, BUCKET)
+    plot = draw_map(cells, STEP, BUCKET, "length", Box(bucket=(3,)), "exgrpo")
+    arms = map_arms(cells)
+    row = arms.index("exgrpo")
+    (shape,) = plot.layout.shapes
+    assert shape.yref == plot.data[2 * row].yaxis == plot.data[2 * row + 1].yaxis
+    for number, arm in enumerate(arms):
+        heat, points = plot.data[2 * number : 2 * number + 2]
+        assert arm in plot.layout.annotations[number].text
+        framed = {"box": [{"x": [0, 9], "y": [0, 3], "xref": "x", "yref": heat.yaxis}]}
+        assert selected_row(framed) == number
+        assert selected_row({"points": [{"curve_number": 2 * number + 1}]}) == number
+    assert plot.layout.yaxis.domain[0] > plot.layout.yaxis2.domain[1]  # the first row is above
 
 
 def test_colours_are_of_all_maps() -> None:
@@ -177,7 +197,7 @@ def test_the_address_opens_box_and_rows(results: Path, analysed: DemoResults) ->
     assert f"{len(mine):,} trajectories in the box" in texts(test)
     assert "steps 2 to 4, 2 of 4 right" in texts(test)
     assert len(test.dataframe[0].value) == min(20, len(mine))
-    assert len(test.get("plotly_chart")) >= 2  # a map an arm
+    assert len(test.get("plotly_chart")) == 1  # a row an arm
     assert {name: param(test, name) for name in given} == given
 
 
@@ -190,6 +210,13 @@ def test_a_typed_range_goes_into_the_address_and_the_box_can_be_cleared(results:
     next(button for button in test.button if button.label == "Clear the box").click().run()
     assert "step_min" not in test.query_params
     assert param(test, "map") == "entropy_step"
+
+
+def test_a_figure_of_the_paper_is_shown_when_the_address_names_it(results: Path) -> None:
+    assert len(open_screen("maps", study=STUDY).get("plotly_chart")) == 1
+    test = open_screen("maps", study=STUDY, figure="markers")
+    assert len(test.get("plotly_chart")) == 2
+    assert param(test, "figure") == "markers"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +239,7 @@ def test_an_import_without_entropies_says_so(
     monkeypatch.setenv("EXGRPO_RESULTS", str(tmp_path))
     assert "1 trajectory in the box" in texts(open_screen("maps", bucket="2"))
     assert "No entropy is known here" in texts(open_screen("maps", map="entropy_step"))
-    assert "exgrpo analyse --study imports" in texts(open_screen("maps"))
+    assert "exgrpo analyse --study imports" in texts(open_screen("maps", figure="markers"))
 
 
 def test_an_import_without_groups_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """No screen asks anyone but its own server; while one question runs, others are answered."""
 
 import re
-import runpy
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,25 +23,9 @@ RUNNING = re.compile(r"Asking the catalog: [1-9]")  # s
 
 
 @pytest.fixture(scope="module")
-def tools() -> dict[str, Any]:
-    pytest.importorskip("playwright", reason="needs the `dev` extra")
-    tools = runpy.run_path(str(ROOT / "docs" / "screenshots.py"))
-    if tools["chromium"]() is None:
-        pytest.skip("needs an installed Chromium or Chrome")
-    return tools
-
-
-@pytest.fixture(scope="module")
 def address(tools: dict[str, Any], analysed: DemoResults) -> Iterator[str]:
     with tools["served"](analysed.results) as started:
         yield started
-
-
-@pytest.fixture
-def page(tools: dict[str, Any]) -> Iterator[Any]:
-    with tools["browsing"]() as made:
-        made.set_default_timeout(60_000)
-        yield made
 
 
 def test_every_request_is_for_the_own_server(

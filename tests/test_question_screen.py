@@ -3,13 +3,14 @@
 from html import escape
 from pathlib import Path
 
+import plotly.graph_objects as go
 import polars as pl
 import pytest
 from lake_fixture import STUDY, DemoResults
 from screens import open_screen, texts
 
 from analysis.behind import clickable
-from analysis.question_choice import chosen_questions, drawn_runs, neighbours
+from analysis.question_choice import chosen_questions, closer_arm, drawn_runs, neighbours
 from analysis.question_figures import (
     accuracy_by_checkpoint,
     bucket_line,
@@ -135,16 +136,11 @@ def test_every_point_of_a_timeline_opens_its_rows() -> None:
     assert room.value == pytest.approx(0.3)
     moves = events((1, "entered", None, 2), (1, "stored", 2, 2), (3, "retired", 2, None))
     plot = question_timeline("<b>x</b>", VISITS, ROLLOUTS, moves, room, "r:1:0:1")
-    assert plot.layout.title.text == escape("<b>x</b>")
-    traces = {trace.name: trace for trace in plot.data if trace.name}
-    assert traces["seed 0"].y == (0.25, 1 / 3)
-    assert list(traces["seed 0"].marker.symbol) == ["circle-open", "diamond"]
-    assert traces["seed 0"].customdata[1] == {
-        "run": "r",
-        "question": "q",
-        "step_min": 3,
-        "step_max": 3,
-    }
+    traces = {trace.name: trace for trace in plot.data}
+    line = traces[escape("<b>x</b>")]
+    assert line.y == (0.25, 1 / 3)
+    assert list(line.marker.symbol) == ["circle-open", "diamond"]
+    assert line.customdata[1] == {"run": "r", "question": "q", "step_min": 3, "step_max": 3}
     dots = {"↻ replayed, right": 0, "right": 1, "wrong": 2, "ungraded": 3}
     for name, slot in dots.items():
         assert traces[name].customdata == ({"trajectory": f"r:3:0:{slot}"},)
@@ -152,10 +148,30 @@ def test_every_point_of_a_timeline_opens_its_rows() -> None:
     assert traces["the chosen trajectory"].x == (3,)  # a replay of it
     assert traces["retired"].y == (8,)
     assert traces["entered"].y == (2,)
-    unseen = [trace for trace in plot.data if trace.marker.opacity == 0]
-    assert len(unseen) == 1 and unseen[0].line.shape == "hv"  # the bucket's line
-    known = [behind for trace, _, behind in clickable(plot) if trace is not unseen[0]]
+    bucket = traces["bucket, seed 0"]
+    assert bucket.line.shape == "hv" and bucket.y == (2, 2, None)
+    known = [behind for trace, _, behind in clickable(plot) if trace is not bucket]
     assert known and all(known)
+    go.Figure(plot.to_dict())  # raises where Plotly does not know a field
+
+
+def test_the_runs_of_an_arm_are_one_line_with_gaps() -> None:
+    other = VISITS.with_columns(run=pl.lit("s"), seed=pl.lit(1, pl.Int64))
+    arm = VISITS.with_columns(arm=pl.lit("y"))
+    visits = pl.concat([other, VISITS, arm])
+    room = extent(visits, ROLLOUTS, 10)
+    first, second = question_timeline("y", visits, ROLLOUTS.clear(), events().clear(), room).data
+    assert (first.name, first.x) == (escape("<b>x</b>"), (1, 3, None, 1, 3))
+    assert [row and row["run"] for row in first.customdata] == ["r", "r", None, "s", "s"]
+    assert (second.name, second.x, second.line.width) == ("y", (1, 3), 2)
+
+
+def test_of_one_arm_every_rollout_is_drawn() -> None:
+    arms = ["a", "exgrpo", "z"]
+    assert closer_arm(arms, "z", "a") == "z"
+    assert closer_arm(arms, "no such arm", "a") == "a"
+    assert closer_arm(arms, None, None) == "exgrpo"
+    assert closer_arm(["a", "z"], None, None) == "a"
 
 
 def test_strips_without_data_are_left_out() -> None:
@@ -163,7 +179,7 @@ def test_strips_without_data_are_left_out() -> None:
         mean_entropy=pl.lit(None, pl.Float64), length=pl.lit(None, pl.Int64)
     )
     plot = question_timeline("x", VISITS, bare, events().clear(), extent(VISITS, bare, 3))
-    assert [trace.name for trace in plot.data] == ["seed 0"]
+    assert [trace.name for trace in plot.data] == [escape("<b>x</b>")]
     lengths = ROLLOUTS.with_columns(mean_entropy=pl.lit(None, pl.Float64))
     plot = question_timeline("x", VISITS, lengths, events().clear(), extent(VISITS, lengths, 3))
     assert plot.layout.yaxis2.title.text == "length (tokens)"

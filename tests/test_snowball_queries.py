@@ -70,6 +70,26 @@ def test_snowball_fresh(
     assert frame["marked"].sum() > 0 or marker == "code"
 
 
+@pytest.mark.parametrize("marker", ["flawed", "code"])
+def test_snowball_counts(
+    golden: duckdb.DuckDBPyConnection, history: list[History], marker: str
+) -> None:
+    runs: dict[tuple[Any, ...], list[tuple[int, int, int, int]]] = defaultdict(list)
+    for each in history:
+        for visit in each.visits:
+            counts = (*known(right(visit.fresh), marker), *known(visit.replays, marker))
+            runs[each.study, each.arm, each.seed, each.run].append(counts)
+    names = ("study", "arm", "seed", "run")
+    columns = ("right_fresh", "marked", "replayed", "replayed_marked")
+    expected = [
+        dict(zip(names, run, strict=True)) | dict(zip(columns, map(sum, zip(*counts)), strict=True))
+        for run, counts in runs.items()
+    ]
+    frame = answer(golden, "snowball_counts", marker=marker)
+    assert_same(frame, expected, *names)
+    assert frame["replayed_marked"].sum() > 0 or marker == "code"
+
+
 @pytest.mark.parametrize("marker", ["flawed", "shortcut"])
 def test_snowball_visits(
     golden: duckdb.DuckDBPyConnection, history: list[History], marker: str

@@ -15,36 +15,48 @@ from analysis.snowball.arms import curve
 from analysis.snowball_figures import (
     MARKERS,
     REPLICATES,
-    Measured,
+    Replays,
+    after_replays,
     draw_curves,
     draw_doses,
     draw_events,
     draw_gaps,
+    judge,
     marked_rows,
-    measure,
+    marked_shares,
     pooled,
 )
 
 
 @pytest.fixture(scope="module")
-def found(golden: duckdb.DuckDBPyConnection) -> Measured:
-    return measure(golden, "golden", "flawed")
+def shares(golden: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    return marked_shares(golden, "golden", "flawed")
+
+
+@pytest.fixture(scope="module")
+def replays(golden: duckdb.DuckDBPyConnection) -> Replays:
+    return after_replays(golden, "golden", "flawed")
+
+
+@pytest.fixture(scope="module")
+def events(golden: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    return answer(golden, "snowball_event_study", study="golden")
 
 
 def test_the_findings_are_those_of_the_detector(
-    golden: duckdb.DuckDBPyConnection, found: Measured
+    golden: duckdb.DuckDBPyConnection, shares: pl.DataFrame, replays: Replays
 ) -> None:
     frames = ask(golden, "golden")
-    assert found.snowball == detect(frames, replicates=REPLICATES)
-    mine = found.curves.filter(pl.col("arm") == "exgrpo").drop("arm")
+    assert judge(golden, "golden", "flawed") == detect(frames, replicates=REPLICATES)
+    mine = shares.filter(pl.col("arm") == "exgrpo").drop("arm")
     assert mine.rows() == curve(frames["snowball_fresh"], "exgrpo").rows()
-    assert set(found.curves["arm"]) == {"exgrpo", "highest_entropy", "on_policy"}
-    assert found.seeds == 2
-    assert found.replayed == frames["snowball_visits"]["replayed"].sum() > found.replayed_marked > 0
+    assert {"exgrpo", "highest_entropy", "on_policy"} <= set(shares["arm"])
+    assert replays.doses["right"].sum() > 0
+    assert replays.gaps["delay"].is_sorted()
 
 
-def test_a_point_of_a_curve_opens_the_marked_rows_of_its_window(found: Measured) -> None:
-    lines = [trace for trace in draw_curves(found.curves, "flawed").data if trace.customdata]
+def test_a_point_of_a_curve_opens_the_marked_rows_of_its_window(shares: pl.DataFrame) -> None:
+    lines = [trace for trace in draw_curves(shares, "flawed").data if trace.customdata]
     line = next(trace for trace in lines if trace.name == "exgrpo")
     assert line.customdata[1] == {
         "arms": ["exgrpo"],
@@ -76,27 +88,33 @@ def test_sides_of_the_event_study_are_pooled_by_their_answers() -> None:
     assert pooled(rows, "treated").rows() == [(-1, 40, 0.2), (0, 5, 1.0)]
 
 
-def test_figures_of_nothing_say_so(found: Measured) -> None:
+def test_figures_of_nothing_say_so(
+    shares: pl.DataFrame, replays: Replays, events: pl.DataFrame
+) -> None:
     for plot in (
-        draw_curves(found.curves.clear(), "code"),
-        draw_gaps(found.gaps.clear(), "code"),
-        draw_doses(found.doses.clear(), "code"),
-        draw_events(found.events.clear(), "exgrpo", "code"),
+        draw_curves(shares.clear(), "code"),
+        draw_gaps(replays.gaps.clear(), "code"),
+        draw_doses(replays.doses.clear(), "code"),
+        draw_events(events.clear(), "code"),
     ):
         assert "Nothing to show" in plot.layout.annotations[0].text
 
 
-def test_the_event_study_has_leads_and_the_placebo(found: Measured) -> None:
-    treated, control = draw_events(found.events, "exgrpo", "flawed").data
+def test_the_event_study_has_leads_and_the_placebo(events: pl.DataFrame) -> None:
+    mine = events.filter(pl.col("arm") == "exgrpo")
+    treated, control = draw_events(mine, "flawed").data
     assert {-1, 0, 1} <= set(treated.x) | set(control.x)
     assert treated.customdata[0]["chain_valid"] is False
     assert control.customdata[0]["chain_valid"] is True
+    both = draw_events(events, "flawed")
+    assert {trace.yaxis for trace in both.data} == {"y", "y2"}  # an arm a row
 
 
 def test_the_screen_shows_the_card_and_what_would_count(results: Path) -> None:
     test = open_screen("snowball", study=STUDY)
-    said = texts(test)
-    assert "C8" in said  # the card of the ledger
+    assert "C8" in texts(test)  # the card of the ledger
+    assert not test.dataframe
+    assert open_screen("snowball", study=STUDY, parts="true").toggle[0].value
     assert "What would count as a snowball" in "\n".join(each.label for each in test.expander)
 
 
@@ -104,10 +122,20 @@ def test_the_screen_lists_parts_and_offenders(
     golden: duckdb.DuckDBPyConnection, golden_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXGRPO_RESULTS", str(golden_path.parent))
-    parts, offenders = open_screen("snowball", study="golden").dataframe
+    (parts,) = open_screen("snowball", study="golden").dataframe
+    (offenders,) = open_screen("snowball", study="golden", view="offenders").dataframe
     assert list(parts.value["part"]) == ["arms contrast", "dose-response", "inheritance"]
     assert len(offenders.value) == answer(golden, "snowball_rows", study="golden").height
     assert list(offenders.value["replays"]) == sorted(offenders.value["replays"], reverse=True)
+
+
+@pytest.mark.parametrize("view", ["curves", "replays", "events"])
+def test_each_view_opens_at_its_address(
+    view: str, golden_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(golden_path.parent))
+    charts = open_screen("snowball", study="golden", view=view).get("plotly_chart")
+    assert len(charts) == (2 if view == "replays" else 1)
 
 
 @pytest.mark.parametrize("marker", MARKERS)

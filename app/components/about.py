@@ -1,5 +1,7 @@
 """What these results are, where their folder says so in `about.txt`, as the demo's does."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from app import data
@@ -9,6 +11,5 @@ LONGEST = 1000  # characters
 
 def about() -> None:
     """A line on top of every screen, as plain text."""
-    path = data.results() / "about.txt"
-    if path.is_file():
-        st.text(path.read_text(errors="replace")[:LONGEST].strip())
+    with suppress(OSError), (data.results() / "about.txt").open(errors="replace") as file:
+        st.text(file.read(LONGEST).strip())

@@ -7,6 +7,7 @@ import polars as pl
 import streamlit as st
 
 from analysis import buffer_figures as figures
+from analysis.buffer_filling import event_rates, occupancy
 from analysis.concentration import Counted, curves, mean_over_runs, over_time, reuse
 from analysis.draw_rule import ArmDraws, arm_draws
 from analysis.maps import step_window
@@ -16,13 +17,17 @@ from app.components.plain import plain
 
 VIEWS = {
     "filling": "how full",
-    "age": "age and ratios",
+    "events": "events",
+    "age": "age",
+    "ratios": "ratios by age",
     "reuse": "reuse",
+    "concentration": "concentration",
     "draws": "draws and the rule",
     "snapshot": "at one step",
 }
 MOST_POINTS = 40  # windows on a curve
 SURE = 0.05
+NO_USE = "These runs stored and drew nothing."
 TIMES = {"draws": "times drawn", "replays": "times replayed"}
 
 
@@ -37,36 +42,27 @@ def two_a_row(parts: Sequence[Any], draw: Any) -> None:
 
 
 def filling(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
-    """Occupancy and events, a figure an arm."""
+    """How full the buckets are."""
     window = step_window(steps, MOST_POINTS)
     rows = data.answer("bucket_occupancy", study=study, run=runs, every=window)
-    events = data.answer("buffer_events", study=study, run=runs, window=window)
     st.caption(
         "Questions in each bucket, and the retired on top: means over the runs of an arm. A "
         "question lies in the bucket of its latest count of right answers, k; when all are right "
         "it retires. A point opens the trajectories whose group came to k right in these steps."
     )
+    show_figure(occupancy(rows, arms), "buffer.occupancy", study=study)
 
-    def occupancy(arm: str) -> None:
-        st.text(arm)
-        mine = rows.filter(pl.col("arm") == arm)
-        show_figure(figures.occupancy(mine, arm), f"buffer.occupancy.{arm}", study=study)
 
-    two_a_row(arms, occupancy)
-    st.subheader("What happens in it", anchor=False)
-
-    def happened(arm: str) -> None:
-        st.text(arm)
-        mine = events.filter(pl.col("arm") == arm)
-        show_figure(figures.events(mine, arm, window), f"buffer.events.{arm}", study=study)
-
-    two_a_row(arms, happened)
+def happening(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
+    """What comes in, moves, goes out and is used."""
+    window = step_window(steps, MOST_POINTS)
+    events = data.answer("buffer_events", study=study, run=runs, window=window)
+    show_figure(event_rates(events, arms, window), "buffer.events", study=study)
 
 
 def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
-    """Age of what is replayed, and what its importance ratios and weights are by then."""
+    """Age of what is replayed."""
     window = step_window(steps, MOST_POINTS)
-    width = step_window(steps, MOST_POINTS // 2)
     ages = data.answer("buffer_ages", study=study, run=runs, window=window)
     if ages.is_empty():
         st.info("These runs replay no trajectory of their own, so that nothing has an age.")
@@ -74,9 +70,17 @@ def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
     without = [arm for arm in arms if arm not in set(ages["arm"])]
     if without:
         st.caption(f"Nothing of its own replays, so is not here: {plain(', '.join(without))}.")
-    weights = data.answer("buffer_age_weights", study=study, run=runs, width=width)
     show_figure(figures.ages(ages, window), "buffer.ages", study=study)
     st.caption("Line: median; band: 5 to 95 % of the replayed trajectories; means over runs.")
+
+
+def weighing(study: str, runs: list[str], steps: int) -> None:
+    """What importance ratios and weights are by age."""
+    width = step_window(steps, MOST_POINTS // 2)
+    weights = data.answer("buffer_age_weights", study=study, run=runs, width=width)
+    if weights.is_empty():
+        st.info("These runs replay no trajectory of their own, so that nothing has an age.")
+        return
     left, right = st.columns(2, gap="medium")
     with left:
         show_figure(figures.ratios(weights, width), "buffer.ratios", study=study)
@@ -89,14 +93,13 @@ def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
         st.caption("What multiplies the advantage after clipping or shaping: mean by age.")
 
 
-def reusing(study: str, runs: list[str], steps: int, counted: Counted, measure: str) -> None:
-    """How often the same question or trajectory comes, and how unevenly."""
-    window = step_window(steps, MOST_POINTS)
-    uses = data.answer("buffer_uses", study=study, run=runs, window=window)
-    trajectories = data.answer("buffer_reuse", study=study, run=runs)
+def reusing(study: str, runs: list[str], steps: int, counted: Counted) -> None:
+    """How often the same question or trajectory comes."""
+    uses = _uses(study, runs, steps)
     if uses.is_empty():
-        st.info("These runs stored and drew nothing.")
+        st.info(NO_USE)
         return
+    trajectories = data.answer("buffer_reuse", study=study, run=runs)
     left, right = st.columns(2, gap="medium")
     with left:
         st.text(f"Questions by their {counted}")
@@ -113,6 +116,15 @@ def reusing(study: str, runs: list[str], steps: int, counted: Counted, measure: 
             "buffer.trajectories",
             study=study,
         )
+
+
+def concentrating(study: str, runs: list[str], steps: int, counted: Counted, measure: str) -> None:
+    """How unevenly the questions are used."""
+    window = step_window(steps, MOST_POINTS)
+    uses = _uses(study, runs, steps)
+    if uses.is_empty():
+        st.info(NO_USE)
+        return
     left, right = st.columns(2, gap="medium")
     with left:
         st.text(f"{figures.MEASURES[measure]}, of all {counted} so far")
@@ -131,6 +143,11 @@ def reusing(study: str, runs: list[str], steps: int, counted: Counted, measure: 
             figures.lorenz_curves(curves(uses, counted)), f"buffer.lorenz.{counted}", study=study
         )
         st.caption("On the dotted line every question is used alike; mean over runs.")
+
+
+def _uses(study: str, runs: list[str], steps: int) -> pl.DataFrame:
+    window = step_window(steps, MOST_POINTS)
+    return data.answer("buffer_uses", study=study, run=runs, window=window)
 
 
 def drawing(study: str, runs: list[str]) -> None:

@@ -5,10 +5,9 @@ from typing import Literal
 
 import polars as pl
 
-from analysis.arms import BASE, REFERENCE, arm_order
+from analysis.arms import BASE, METHOD, REFERENCE, arm_order
 from analysis.pairs import FLIPS, Side
 
-METHOD = "exgrpo"  # what is compared with the reference where the address names nothing
 FIRST_BENCHMARKS = ("test_id", "test_ood", "validation")
 
 FlipChoice = Literal["all", "right_wrong", "wrong_right", "right_right", "wrong_wrong"]

@@ -7,9 +7,8 @@ import streamlit as st
 
 from app import data
 from app.browser import Browser, open_trajectory
-from app.components.copy_link import show_link
 from app.components.group_table import show_group
-from app.components.notes_editor import notes_or_error, show_export, show_note, show_star
+from app.components.notes_editor import show_notes
 from app.components.response_view import show_response
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import lineage_rows
@@ -30,7 +29,7 @@ def show_detail(browser: Browser) -> None:
         _question(row)
         show_response(row, browser)
     with context:
-        _notes(row, browser)
+        show_notes(row["trajectory"], browser)
         show_group(row)
         _lineage(row)
         _all_columns(row)
@@ -66,17 +65,6 @@ def _question(row: dict[str, Any]) -> None:
     if row["prompt"] and row["prompt"] != row["text"]:
         with st.expander("The prompt as the model saw it"):
             st.code(row["prompt"], language=None, wrap_lines=True)
-
-
-def _notes(row: dict[str, Any], browser: Browser) -> None:
-    notes = notes_or_error()
-    with st.container(horizontal=True):
-        if notes is not None:
-            show_star(notes, row["trajectory"])
-            show_export(notes)
-        show_link(browser)
-    if notes is not None:
-        show_note(notes, row["trajectory"])
 
 
 def _lineage(row: dict[str, Any]) -> None:

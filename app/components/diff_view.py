@@ -73,7 +73,10 @@ def token_diff_html(left: pl.DataFrame, right: pl.DataFrame, scale: Scale) -> st
     notes = []
     if max(left.height, right.height) > MOST_TOKENS:
         notes.append(f"Only the first {MOST_TOKENS:,} tokens of each are compared.")
-    ours, theirs = (list(side.head(MOST_TOKENS).iter_rows(named=True)) for side in (left, right))
+    ours, theirs = (
+        list(side.head(MOST_TOKENS).with_columns(value=scale.value).iter_rows(named=True))
+        for side in (left, right)
+    )
     found = diff([_piece(token) for token in ours], [_piece(token) for token in theirs])
     if not found.whole:
         notes.append("Much differs: where whole lines do, the tokens in them are not compared.")
@@ -129,7 +132,7 @@ def _cell(token: Token | None, tag: str, scale: Scale) -> str:
         return "<span> </span>"
     text = html.escape("�" if token["text"] is None else token["text"])
     text = text.replace("\n", "<i>⏎</i>") or "<i>∅</i>"
-    value = scale.value(token)
+    value = token["value"]
     number = "not logged" if value is None else f"{value:.4f} {scale.unit}"
     tip = html.escape(f"token {token['position']}: {scale.title} {number}")
     return f'<{tag} style="background:{_colour(value, scale)}" title="{tip}">{text}</{tag}>'

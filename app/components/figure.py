@@ -49,19 +49,22 @@ def show_titled(plot: go.Figure, key: str, **common: Any) -> None:
 
 
 def untitled(plot: go.Figure) -> go.Figure:
-    """The figure without title and subtitle, and without the room for them."""
+    """The same figure without title and subtitle, and without the room for them."""
     top = plot.layout.margin.t or TEMPLATE.layout.margin.t
-    bare = go.Figure(plot).update_layout(title=None, margin_t=max(24, top - TITLE_ROOM))
+    plot.update_layout(title=None, margin_t=max(24, top - TITLE_ROOM))
     if plot.layout.height:
-        bare.update_layout(height=plot.layout.height - TITLE_ROOM)
-    return bare
+        plot.update_layout(height=plot.layout.height - TITLE_ROOM)
+    return plot
 
 
 def themed(plot: go.Figure) -> go.Figure:
-    """A copy of the figure in the light or dark look of the page."""
+    """The figure in the look of the page: the same one if it is light, another if it is dark.
+
+    Figures are neither checked again nor copied: both take longer than to draw them.
+    """
     if st.context.theme.type != "dark":
-        return go.Figure(plot).update_layout(template=TEMPLATE)
-    return go.Figure(recoloured(plot.to_dict())).update_layout(template=DARK)
+        return plot.update_layout(template=TEMPLATE)
+    return go.Figure(recoloured(plot.to_dict()), _validate=False).update_layout(template=DARK)
 
 
 def _last_line(markup: str | None) -> str:

@@ -1,5 +1,6 @@
 """Curves of runs that are being trained, by step; a click on a point names its run and step."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -20,23 +21,26 @@ CURVES = {
     "buffer_questions": "questions in the replay buffer",
 }
 AROUND_ONE = ("ratio_mean_fresh", "ratio_mean_replayed")  # an axis from 0 would hide all of it
-POINTS = 120  # a line: each is a mean over more steps than lie between two
+FIRST = ("reward", "entropy", "length")  # those shown unless others are chosen
+POINTS = 120  # a line
+ALL_POINTS = 600  # a figure: its lines share them, for the browser draws each
 HEIGHT = 300  # px
 MARGIN = {"l": 48, "r": 16, "t": 44, "b": 72}
 
 Logged = list[tuple[PlannedRun, pl.DataFrame]]
 
 
-def live_curves(runs: Logged) -> dict[str, go.Figure]:
-    """A figure for each of CURVES that any run has logged, from the rows of table `steps`.
+def live_curves(runs: Logged, columns: Sequence[str] = tuple(CURVES)) -> dict[str, go.Figure]:
+    """A figure for each of these CURVES that any run has logged, from the rows of table `steps`.
 
     A line a run, in the look of its arm, smoothed as for the alarms. Zoom and hidden arms stay as
     they are when the figure is drawn anew.
     """
     smooth = [
-        (run, steps.select("step", *(smoothed(column) for column in CURVES))) for run, steps in runs
+        (run, steps.select("step", *(smoothed(column) for column in columns)))
+        for run, steps in runs
     ]
-    figures = {column: _curve(column, title, smooth) for column, title in CURVES.items()}
+    figures = {column: _curve(column, CURVES[column], smooth) for column in columns}
     return {column: figure for column, figure in figures.items() if figure.data}
 
 
@@ -57,35 +61,37 @@ def lines_of(figure: go.Figure) -> list[str]:
 def _curve(column: str, title: str, runs: Logged) -> go.Figure:
     """runs: with the rows of `steps` smoothed."""
     seen: set[str] = set()
+    points = max(20, min(POINTS, ALL_POINTS // max(1, len(runs))))
     traces = []
     for run, steps in runs:
         line = steps.select("step", column).drop_nulls()
         if line.is_empty():
             continue
-        stride = -(-line.height // POINTS)
+        stride = -(-line.height // points)
         line = line.reverse().gather_every(stride).reverse()  # the newest is always there
         style = look(run.arm)
         traces.append(
-            go.Scatter(
-                x=line["step"].to_list(),
-                y=line[column].to_list(),
-                mode="lines+markers",
-                meta=run.run,
-                name=escape(run.arm),
-                legendgroup=run.arm,
-                showlegend=run.arm not in seen,
-                line={"color": style.colour, "dash": style.dash, "width": 1.8},
-                marker={"size": 3 if line.height > 1 else 8, "symbol": style.symbol},
-                hovertemplate="step %{x}: %{y:.3f}<extra>" + escape(run.run) + "</extra>",
-            )
+            {
+                "type": "scatter",
+                "x": line["step"].to_list(),
+                "y": line[column].to_list(),
+                "mode": "lines+markers",
+                "meta": run.run,
+                "name": escape(run.arm),
+                "legendgroup": run.arm,
+                "showlegend": run.arm not in seen,
+                "line": {"color": style.colour, "dash": style.dash, "width": 1.8},
+                "marker": {"size": 3 if line.height > 1 else 8, "symbol": style.symbol},
+                "hovertemplate": "step %{x}: %{y:.3f}<extra>" + escape(run.run) + "</extra>",
+            }
         )
         seen.add(run.arm)
-    return go.Figure(traces).update_layout(
-        title_text=f"{title[0].upper()}{title[1:]}",
-        title_font_size=14,
-        yaxis_rangemode="normal" if column in AROUND_ONE else "tozero",
-        height=HEIGHT,
-        margin=MARGIN,
-        legend_y=-0.14,
-        uirevision="kept",
-    )
+    layout = {
+        "title": {"text": f"{title[0].upper()}{title[1:]}", "font": {"size": 14}},
+        "yaxis": {"rangemode": "normal" if column in AROUND_ONE else "tozero"},
+        "height": HEIGHT,
+        "margin": MARGIN,
+        "legend": {"y": -0.14},
+        "uirevision": "kept",
+    }
+    return go.Figure({"data": traces, "layout": layout}, _validate=False)  # many, every few seconds

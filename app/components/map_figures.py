@@ -1,36 +1,25 @@
-"""Figures that the analysis of a study left, with how to read them and what they say."""
-
-from collections.abc import Sequence
+"""A figure that the analysis of a study left, with how to read it and what it says."""
 
 import streamlit as st
 
-from analysis.figures import Figure
 from app import data
 from app.components.figure import show_figure
 from app.components.narrow_figure import narrow
 from app.components.plain import plain
 
 
-def study_figures(study: str, names: Sequence[str], key: str) -> None:
-    """The figures of these names, two a row; a sentence where there are none yet."""
+def study_figure(study: str, name: str, key: str) -> None:
+    """The figure of this name; a sentence where there is none yet."""
     outputs = data.stage_outputs(study)
-    figures = [] if outputs is None else [each for each in outputs.figures if each.name in names]
-    if outputs is None or not figures:
+    figure = None if outputs is None else outputs.figure(name)
+    if outputs is None or figure is None:
         command = "analyse" if outputs is None else "figures"
-        st.info("They are not made yet. This command makes them:")
+        st.info("It is not made yet. This command makes it:")
         st.code(f"exgrpo {command} --study {study}", language=None)
         return
-    lines = {each.name: each.lines for each in outputs.observed}
-    for left in range(0, len(figures), 2):
-        part = figures[left : left + 2]
-        for column, figure in zip(st.columns(2, gap="medium"), part, strict=False):
-            with column:
-                _figure(figure, lines.get(figure.name, []), study, key)
-
-
-def _figure(figure: Figure, lines: Sequence[str], study: str, key: str) -> None:
-    show_figure(narrow(figure.plot), f"{key}.{study}.{figure.name}", study=study)
+    show_figure(narrow(figure.plot), f"{key}.{study}.{name}", study=study)
     st.caption(plain(figure.reading))
+    lines = [line for each in outputs.observed if each.name == name for line in each.lines]
     if lines:
         with st.expander("In words"):
             st.markdown("\n".join(f"- {plain(line)}" for line in lines))

@@ -1,14 +1,28 @@
-"""Star and note of a trajectory, kept beside the results, and the export of all of them."""
+"""Star and note of a trajectory or sample, kept beside the results, and the export of all."""
 
 import streamlit as st
 
 from analysis.errors import UserError
 from analysis.notes import FILE, Note, as_csv, as_jsonl, broken_lines, change_note, read_notes
 from app import data
+from app.browser import Browser
+from app.components.copy_link import show_link
 from app.components.errors import show_error
 
 LONGEST = 10_000  # characters of a note
 FAILED = "notes.failed"  # in the session: why the last change was not written
+
+
+def show_notes(id: str, browser: Browser) -> None:
+    """Star, note, export and link of the row of this id, a trajectory's or a sample's."""
+    notes = notes_or_error()
+    with st.container(horizontal=True):
+        if notes is not None:
+            show_star(notes, id)
+            show_export(notes)
+        show_link(browser)
+    if notes is not None:
+        show_note(notes, id)
 
 
 def show_star(notes: dict[str, Note], trajectory: str) -> None:
@@ -34,7 +48,7 @@ def show_note(notes: dict[str, Note], trajectory: str) -> None:
         key=key,
         height=68,
         max_chars=LONGEST,
-        placeholder="What is worth knowing about this trajectory",
+        placeholder="What is worth knowing about this response",
         on_change=_change_text,
         args=(trajectory, key),
     )

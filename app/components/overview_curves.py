@@ -59,8 +59,8 @@ def accuracy_curves(
         arms = _arms_picker(kind, facts, chosen)
     plot = accuracy_by_cost(
         facts,
-        data.answer("gain_over_time", study=facts.name),
-        data.answer("validation_budgets", study=facts.name),
+        None if outputs else data.answer("gain_over_time", study=facts.name),
+        None if outputs and by == "step" else data.answer("validation_budgets", study=facts.name),
         outputs.comparison if outputs else None,
         by,
         arms,

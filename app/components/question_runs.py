@@ -15,46 +15,39 @@ from app.components.question_tables import visit_rows as visit_table
 from app.links import open_rows
 
 HOW_TO_READ = (
-    "Top: fresh rollouts right at each visit, a line a seed; a filled diamond: a stored trajectory "
-    "was replayed then. Middle: every rollout, fresh or replayed. Bottom: the bucket that the "
-    "question lies in. Click a dot to read the rollout, anything else for the rows of that visit."
+    "Top: fresh rollouts right at each visit, a line an arm, broken between its seeds; a filled "
+    "diamond: a stored trajectory was replayed then. Below, of the one arm: every rollout, fresh "
+    "or replayed, and the bucket that the question lies in. Click a dot to read the rollout, "
+    "anything else for the rows of that visit."
 )
 
 
-def show_arms(
+def show_slots(study: str, rollouts: pl.DataFrame, marked: str | None) -> None:
+    """The rollouts of runs that have one step only."""
+    st.caption(
+        "These runs have one step only, so nothing can change over time: each mark is a "
+        "rollout. Click one to read it."
+    )
+    show_figure(rollouts_by_slot(rollouts, marked), "question.slots", study=study)
+
+
+def show_timeline(
     study: str,
+    arm: str,
     visits: pl.DataFrame,
     rollouts: pl.DataFrame,
     events: pl.DataFrame,
-    last: int | None,
+    last: int,
     marked: str | None,
 ) -> None:
-    """A figure an arm, two a row; on one axis where there is only one step."""
-    room = extent(visits, rollouts, last)
-    if room.last <= 1:
-        st.caption(
-            "These runs have one step only, so nothing can change over time: each mark is a "
-            "rollout. Click one to read it."
-        )
-        show_figure(rollouts_by_slot(rollouts, marked), "question.slots", study=study)
-        return
+    """The visits in all arms over the rollouts and the buckets of one."""
     st.caption(HOW_TO_READ)
-    if events.is_empty():
-        st.caption("No bucket is drawn: these runs logged no move of the question in a buffer.")
-    arms = visits["arm"].unique(maintain_order=True).to_list()
-    for left in range(0, len(arms), 2):
-        for column, arm in zip(st.columns(2), arms[left : left + 2], strict=False):
-            of_arm = pl.col("arm") == arm
-            with column:
-                plot = question_timeline(
-                    arm,
-                    visits.filter(of_arm),
-                    rollouts.filter(of_arm),
-                    events.filter(of_arm),
-                    room,
-                    marked,
-                )
-                show_figure(plot, f"question.arm.{arm}", f"The question in arm {arm}", study=study)
+    its = events.filter(pl.col("arm") == arm)
+    if its.is_empty():
+        st.caption("No bucket is drawn: its runs logged no move of the question in a buffer.")
+    room = extent(visits, rollouts, last)
+    plot = question_timeline(arm, visits, rollouts, its, room, marked)
+    show_figure(plot, "question.timeline", "The question over the training", study=study)
 
 
 def show_visits(study: str, visits: pl.DataFrame, events: pl.DataFrame) -> None:

@@ -9,6 +9,7 @@ from analysis.browse_filters import Filters
 from app import data
 from app.browser import Browser, open_trajectory
 from app.components.marked_text import show_text
+from app.components.notes_editor import show_notes
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import column_config, header, meaning, trajectory_rows
 from app.links import QUESTION
@@ -37,6 +38,7 @@ def show_sample(browser: Browser) -> None:
         st.caption("Response")
         show_text(row["response"] or "", browser.filters.text, browser.filters.regex)
     with context:
+        show_notes(row["trajectory"], browser)
         _show_others(row)
         _show_numbers(row)
 

@@ -1,5 +1,7 @@
 """The detector's verdict on a marker and the parts that it rests on, as text and as a table."""
 
+from collections.abc import Sequence
+
 import polars as pl
 import streamlit as st
 
@@ -54,9 +56,12 @@ def parts_table(snowball: Snowball) -> None:
     for part in snowball.parts:
         if part.value is None:
             st.caption(plain(part.sentence))
+    in_words([part.sentence for part in there] + list(snowball.notes))
+
+
+def in_words(lines: Sequence[str]) -> None:
     with st.expander("In words"):
-        for line in [part.sentence for part in there] + list(snowball.notes):
-            st.markdown(f"- {plain(line)}")
+        st.markdown("\n".join(f"- {plain(line)}" for line in lines))
 
 
 def _row(part: Part) -> dict[str, object]:

@@ -20,7 +20,8 @@ def pick_study(kind: type[state.S], named: str | None) -> str:
         st.stop()
     study = named if named in studies else studies[0]
     st.selectbox("Study", studies, width=320, **state.control(kind, "study", study))
-    if named is not None and named not in studies:
+    if named in studies:
+        st.session_state[state.STUDY] = named
+    elif named is not None:
         st.warning("Study: the catalog does not hold the one that the address names.")
-    st.session_state[state.STUDY] = study
     return study

@@ -6,7 +6,7 @@ colour says is also in the tip, and the tokens farthest out are underlined.
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,16 +44,16 @@ AMBER, ABOVE, BELOW = "226,122,20", "213,94,0", "0,114,178"
 
 @dataclass(frozen=True)
 class Scale:
-    """A colour scale: the number it shows, its unit, where it has no colour and where the fullest.
+    """A colour scale: the number it shows (of a frame of tokens), its unit, its middle and reach.
 
-    The ends are fixed, so that two trajectories can be compared: `middle` + `reach` is the fullest,
-    and `middle` - `reach` as well if `signed`.
+    There is no colour at `middle`. The ends are fixed, so that two trajectories can be compared:
+    `middle` + `reach` is the fullest, and `middle` - `reach` as well if `signed`.
     """
 
     name: str
     title: str
     unit: str
-    value: Callable[[Token], float | None]
+    value: pl.Expr
     reach: float
     signed: bool
     middle: float = 0.0
@@ -65,22 +65,38 @@ def log_ratio(token: Token) -> float | None:
     return None if now is None or then is None else now - then
 
 
-def _weight(token: Token) -> float | None:
-    return token.get("weight")
-
-
-def _push(token: Token) -> float | None:
-    return token.get("push")
+def _column(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64)
 
 
 SCALES = {
     "entropy": Scale(
-        "entropy", "entropy of the policy", "nat", lambda token: token["entropy"], 1.5, False
+        "entropy", "entropy of the policy", "nat", _column("entropy"), 1.5, signed=False
     ),
-    "ratio": Scale("log-ratio", "log(policy / behaviour policy)", "nat", log_ratio, 0.5, True),
-    "weight": Scale("weight", "weight, the factor of the advantage", "", _weight, 1.0, True, 1.0),
+    "ratio": Scale(
+        "log-ratio",
+        "log(policy / behaviour policy)",
+        "nat",
+        _column("logprob") - _column("behaviour_logprob"),
+        0.5,
+        signed=True,
+    ),
+    "weight": Scale(
+        "weight",
+        "weight, the factor of the advantage",
+        "",
+        _column("weight"),
+        1.0,
+        signed=True,
+        middle=1.0,
+    ),
     "advantage": Scale(
-        "advantage", "advantage × weight: up or down, and how hard", "", _push, 1.0, True
+        "advantage",
+        "advantage × weight: up or down, and how hard",
+        "",
+        _column("push"),
+        1.0,
+        signed=True,
     ),
 }
 
@@ -93,18 +109,18 @@ def tokens_html(
     `tokens`: all of a trajectory, as `analysis.token_weights.weigh` gives them, or as `read_tokens`
     does, which has no weights; `chosen`: the position of the token to mark.
     """
-    rows = list(tokens.iter_rows(named=True))
-    values = pl.Series([scale.value(token) for token in rows], dtype=pl.Float64)
-    found = spread(values, scale.middle, scale.reach / 20)
+    tokens = tokens.with_columns(value=scale.value)
+    found = spread(tokens["value"], scale.middle, scale.reach / 20)
     far = found.farthest if found else frozenset()
     spans = "".join(
-        _span(rows[place], values[place], scale, place in far, place == chosen)
-        for place in range(first, min(first + most, len(rows)))
+        _span(token, scale, place in far, place == chosen)
+        for place, token in enumerate(tokens.slice(first, most).iter_rows(named=True), first)
     )
     return f'{STYLE}{_legend(scale, found)}<div class="tokens">{spans}</div>'
 
 
-def _span(token: Token, value: float | None, scale: Scale, far: bool, chosen: bool) -> str:
+def _span(token: Token, scale: Scale, far: bool, chosen: bool) -> str:
+    value = token["value"]
     text = html.escape("�" if token["text"] is None else token["text"])
     text = text.replace("\n", "<i>⏎</i>\n") or "<i>∅</i>"
     side = "above" if value is not None and value >= scale.middle else "below"

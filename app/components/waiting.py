@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.errors import UserError
 
 PATIENCE = 0.5  # s until the page says that it waits
-GIVEN_UP = "given up"  # in the session: the question that was given up last
+GIVEN_UP = "given up"  # in the session: the questions that were given up
 
 
 @contextmanager
@@ -19,10 +19,12 @@ def waiting(question: Hashable) -> Iterator[Callable[[float], None]]:
     Whatever the reader does meanwhile ends the page's run, with an exception from here, as any
     call of Streamlit does. A question that was given up ends the page until it is asked again.
     """
-    if st.session_state.get(GIVEN_UP) == question:
+    if question in st.session_state.get(GIVEN_UP, set()):
         with st.container(horizontal=True, vertical_alignment="center", border=True):
             st.markdown(":material/block: You gave this question up.")
-            st.button("Ask again", on_click=_ask_again, key=f"again.{hash(question)}")
+            st.button(
+                "Ask again", on_click=_ask_again, args=(question,), key=f"again.{hash(question)}"
+            )
         st.stop()
     line = _Line(question)
     try:
@@ -63,8 +65,8 @@ class _Line:
 
 
 def _give_up(question: Hashable) -> None:
-    st.session_state[GIVEN_UP] = question
+    st.session_state.setdefault(GIVEN_UP, set()).add(question)
 
 
-def _ask_again() -> None:
-    st.session_state.pop(GIVEN_UP, None)
+def _ask_again(question: Hashable) -> None:
+    st.session_state[GIVEN_UP].discard(question)

@@ -14,6 +14,7 @@ from app.components.buffer_snapshot import most_replayed, snapshot
 from app.components.map_scope import pick_arms, pick_seeds, run_ids, trained_runs
 from app.components.study_picker import pick_study
 
+View = Literal["filling", "events", "age", "ratios", "reuse", "concentration", "draws", "snapshot"]
 ONLY_THE_LAST = 10**9  # every so many steps
 
 
@@ -25,7 +26,7 @@ class Buffer:
     study: str | None = None
     arms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
-    view: Literal["filling", "age", "reuse", "draws", "snapshot"] = "filling"
+    view: View = "filling"
     counted: Counted = "draws"
     measure: Literal["gini", "top_1", "top_10"] = "gini"
     run: str | None = None
@@ -72,11 +73,12 @@ def _choices(
         seeds = pick_seeds(Buffer, runs, address.seeds)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         _segments("Show", "view", views.VIEWS, address)
-        if address.view == "reuse":
+        if address.view in ("reuse", "concentration"):
             names = {"draws": "draws of a question", "replays": "replayed trajectories"}
             _segments("Count", "counted", names, address)
+        if address.view == "concentration":
             short = {name: text.removeprefix("share of the ") for name, text in MEASURES.items()}
-            _segments("Concentration", "measure", short, address)
+            _segments("Measure", "measure", short, address)
     return arms, seeds
 
 
@@ -98,10 +100,16 @@ def _view(
     match address.view:
         case "filling":
             views.filling(study, ids, arms, steps)
+        case "events":
+            views.happening(study, ids, arms, steps)
         case "age":
             views.aging(study, ids, arms, steps)
+        case "ratios":
+            views.weighing(study, ids, steps)
         case "reuse":
-            views.reusing(study, ids, steps, address.counted, address.measure)
+            views.reusing(study, ids, steps, address.counted)
+        case "concentration":
+            views.concentrating(study, ids, steps, address.counted, address.measure)
         case "draws":
             views.drawing(study, ids)
         case "snapshot":

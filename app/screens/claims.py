@@ -10,7 +10,6 @@ import streamlit as st
 
 from analysis.claims import Claim, load_ledger
 from analysis.errors import UserError
-from analysis.figures import Figure
 from analysis.provenance import catalog_facts, judged_at
 from analysis.settings_diff import differences, read_settings
 from analysis.stage_outputs import read_verdicts
@@ -200,16 +199,12 @@ def _links(claim: Claim, study: str) -> None:
 
 def _figure(claim: Claim, study: str) -> None:
     name = figure_of(claim)
-    found = _figures(study).get(name) if name else None
+    outputs = data.stage_outputs(study) if name else None
+    found = outputs.figure(name) if name and outputs else None
     if found is None:
         return
     show_titled(found.plot, key=f"claims.figure.{name}", study=study)
     st.caption(found.reading)
-
-
-def _figures(study: str) -> dict[str, Figure]:
-    outputs = data.stage_outputs(study)
-    return {figure.name: figure for figure in outputs.figures} if outputs else {}
 
 
 def _arms(claim: Claim, study: str) -> None:

@@ -17,7 +17,8 @@ from analysis.theme import PLOT_CONFIG
 from app import data, state
 from app.components.errors import show_error
 from app.components.figure import themed
-from app.components.live_curves import clicked, lines_of, live_curves
+from app.components.live_curves import CURVES, clicked, lines_of, live_curves
+from app.components.live_curves import FIRST as FIRST_CURVES
 from app.components.live_rollouts import pick_group
 
 EVERY = 5  # s
@@ -30,11 +31,13 @@ Logs = list[tuple[PlannedRun, RunLog]]
 
 @dataclass(frozen=True)
 class Live:
-    """What the address holds. study: None is the one that is being trained. The rest says whose
-    rollouts are shown: None is the run that wrote last, its newest step and that step's last group.
+    """What the address holds. study: None is the one that is being trained. curves: names of
+    CURVES, none means the first few. The rest says whose rollouts are shown: None is the run that
+    wrote last, its newest step and that step's last group.
     """
 
     study: str | None = None
+    curves: tuple[str, ...] = ()
     run: str | None = None
     step: int | None = None
     group: int | None = None
@@ -151,11 +154,14 @@ def _curves(study: str, logs: Logs) -> None:
     if all(log.steps.is_empty() for _, log in logs):
         st.info("No step is logged yet: the first come with the first checkpoint.")
         return
+    chosen = _choose_curves()
     st.caption(
         f"By step; each point is the mean of the last {WINDOW} steps. A click on a point shows "
         f"rollouts of that step below."
     )
-    figures = list(_drawn(study, logs).items())
+    figures = list(_drawn(study, logs, chosen).items())
+    if len(figures) < len(chosen):
+        st.caption("No run has logged the other curves.")
     for start in range(0, len(figures), A_ROW):
         part = figures[start : start + A_ROW]
         for column, (name, figure) in zip(st.columns(A_ROW), part, strict=False):
@@ -171,13 +177,28 @@ def _curves(study: str, logs: Logs) -> None:
                 )
 
 
-def _drawn(study: str, logs: Logs) -> dict[str, go.Figure]:
-    """The figures, drawn anew only when a log or the theme has changed."""
-    made_of = [st.context.theme.type, study, *(log for _, log in logs)]
+def _choose_curves() -> tuple[str, ...]:
+    """The curves that the address names; the first few if it names none."""
+    named = state.read(Live).curves
+    chosen = tuple(name for name in CURVES if name in named) or FIRST_CURVES
+    st.pills(
+        "Curves",
+        list(CURVES),
+        selection_mode="multi",
+        format_func=CURVES.__getitem__,
+        label_visibility="collapsed",
+        **state.control(Live, "curves", chosen),
+    )
+    return chosen
+
+
+def _drawn(study: str, logs: Logs, columns: tuple[str, ...]) -> dict[str, go.Figure]:
+    """The figures, drawn anew only when a log, the choice or the theme has changed."""
+    made_of = [st.context.theme.type, study, columns, *(log for _, log in logs)]
     before, figures = st.session_state.get("live.drawn", ([], {}))
-    same = len(before) == len(made_of) and before[:2] == made_of[:2]
-    if not (same and all(a is b for a, b in zip(before[2:], made_of[2:], strict=True))):
-        curves = live_curves([(run, log.steps) for run, log in logs])
+    same = len(before) == len(made_of) and before[:3] == made_of[:3]
+    if not (same and all(a is b for a, b in zip(before[3:], made_of[3:], strict=True))):
+        curves = live_curves([(run, log.steps) for run, log in logs], columns)
         figures = {name: themed(figure) for name, figure in curves.items()}
         st.session_state["live.drawn"] = (made_of, figures)
     return dict(figures)

@@ -2,8 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import streamlit as st
@@ -19,15 +18,15 @@ from analysis.maps import (
     axes,
     box_words,
     cell_query,
-    colour_range,
     draw_map,
+    map_arms,
     placed,
 )
 from analysis.observations.clustered import first_arms
 from app import data, state
 from app.components.errors import show_error
 from app.components.map_chart import Mouse, map_chart
-from app.components.map_figures import study_figures
+from app.components.map_figures import study_figure
 from app.components.map_rows import rows_that_open
 from app.components.map_scope import pick_arms, pick_seeds, run_ids, trained_runs
 from app.components.study_picker import pick_study
@@ -36,14 +35,22 @@ from app.links import TRAJECTORIES, open_rows, rows_query
 
 SHOWN_ARMS = 4  # unless the address names some
 FIRST_ROWS = 20
-PAPER = (
+Paper = Literal[
     "masked_grpo",
     "gain_by_bucket",
     "entropy_validity",
     "entropy_by_difficulty",
     "bucket_dynamics",
     "markers",
-)
+]
+PAPER: dict[Paper, str] = {
+    "masked_grpo": "masked buckets",
+    "gain_by_bucket": "gain by bucket",
+    "entropy_validity": "entropy and validity",
+    "entropy_by_difficulty": "entropy by difficulty",
+    "bucket_dynamics": "bucket dynamics",
+    "markers": "markers",
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class Maps:
     mouse: Mouse = "frame"
     replayed: bool | None = None
     correct: bool | None = None
+    figure: Paper | None = None
     arm: str | None = None
     step_min: int | None = None
     step_max: int | None = None
@@ -79,12 +87,22 @@ def show() -> None:
         st.info("This study has no trained run yet: there is nothing to draw a map of.")
     else:
         _maps(study, runs)
-        st.subheader("The paper's figures from this lake", anchor=False)
-        study_figures(study, PAPER, "maps")
+        _paper(study)
     state.remember("maps")
 
 
-@st.fragment  # a box need not draw the figures below anew
+@st.fragment
+def _paper(study: str) -> None:
+    """One of the paper's figures, when it is asked for."""
+    st.subheader("The paper's figures from this lake", anchor=False)
+    address = state.read(Maps)
+    _segments("Figure", "figure", PAPER, address, need=False)
+    if address.figure is not None:
+        study_figure(study, address.figure, "maps")
+    state.remember("maps")
+
+
+@st.fragment  # a box need not draw the figure below anew
 def _maps(study: str, runs: pl.DataFrame) -> None:
     try:
         _show_maps(study, runs)
@@ -140,7 +158,7 @@ def _segments(
 
 
 def _draw(address: Maps, study: str, runs: list[str], extent: pl.DataFrame) -> None:
-    """One map an arm, two a row, in the same colours."""
+    """One map an arm, in the same colours."""
     x, y = axes(address.map, extent)
     cells = data.answer(
         "map_cells",
@@ -154,27 +172,18 @@ def _draw(address: Maps, study: str, runs: list[str], extent: pl.DataFrame) -> N
     if cells.is_empty():
         st.info("No trajectory lies on this map with these choices.")
         return
-    colours = colour_range(cells, address.value)
+    arms = map_arms(cells)
     framed = address.box if address.box != Box() else None
-    arms = first_arms(cells["arm"].to_list())
-    for left in range(0, len(arms), 2):
-        part = arms[left : left + 2]
-        places = st.columns(2, gap="small") if len(arms) > 1 else [st.container()]
-        for place, arm in zip(places, part, strict=False):
-            mine = framed if address.arm in (None, arm) else None
-            with place:
-                st.text(arm)
-                map_chart(
-                    draw_map(
-                        cells.filter(pl.col("arm") == arm), x, y, address.value, colours, mine
-                    ),
-                    f"maps.{arm}.{x}.{y}.{address.mouse}.{mine}",
-                    x,
-                    y,
-                    address.mouse,
-                    partial(_boxed, arm),
-                    f"Map of {KINDS[address.map][0]}",
-                )
+    map_chart(
+        draw_map(cells, x, y, address.value, framed, address.arm),
+        f"maps.{arms}.{x}.{y}.{address.mouse}.{address.arm}.{framed}",
+        arms,
+        x,
+        y,
+        address.mouse,
+        _boxed,
+        f"Maps of {KINDS[address.map][0]}, an arm a row",
+    )
     st.caption(
         "Frame cells with the mouse, or let it click one: their rows come below. The same ranges "
         "can be typed. A cell without colour holds no trajectory"

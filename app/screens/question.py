@@ -11,11 +11,12 @@ from analysis.question_choice import (
     ORDERS,
     Order,
     chosen_questions,
+    closer_arm,
     drawn_runs,
     neighbours,
 )
 from app import data, state
-from app.components.question_runs import show_arms, show_tests, show_visits
+from app.components.question_runs import show_slots, show_tests, show_timeline, show_visits
 from app.components.question_tables import question_rows
 from app.components.row_picker import row_picker
 from app.components.study_picker import pick_study
@@ -25,12 +26,16 @@ SIZE = 100  # questions a page
 
 @dataclass(frozen=True)
 class Question:
-    """What the address holds. No question: the first of the list. `trajectory` gets a ring."""
+    """What the address holds. No question: the first of the list. `trajectory` gets a ring.
+
+    `arms` and `seeds` are drawn; of one `arm` every rollout is.
+    """
 
     study: str | None = None
     question: str | None = None
     arms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
+    arm: str | None = None
     trajectory: str | None = None
     order: Order = "flips"
     text: str | None = None
@@ -174,12 +179,32 @@ def _runs(address: Question, study: str, id: str, visits: pl.DataFrame) -> None:
             f"every arm first. Choose arms or seeds to see others."
         )
     visits = visits.filter(pl.col("run").is_in(drawn))
-    rollouts = data.answer("question_rollouts", study=study, run=drawn, question=id)
     events = data.answer("question_events", study=study, run=drawn, question=id)
-    known = data.answer("study_runs", study=study).filter(pl.col("run").is_in(drawn))
-    last: Any = known["steps"].max()
-    show_arms(study, visits, rollouts, events, last, address.trajectory)
+    _figure(address, study, id, visits, events)
     show_visits(study, visits, events)
+
+
+def _figure(
+    address: Question, study: str, id: str, visits: pl.DataFrame, events: pl.DataFrame
+) -> None:
+    """All arms and one of them closer; by slot where there is one step only."""
+    known = data.answer("study_runs", study=study).join(visits, on="run", how="semi")
+    steps: Any = (visits["step"].max(), known["steps"].max())
+    last = max(step or 1 for step in steps)
+    asked = {"study": study, "question": id}
+    marked = address.trajectory
+    if last <= 1:
+        runs = visits["run"].unique().sort().to_list()
+        show_slots(study, data.answer("question_rollouts", run=runs, **asked), marked)
+        return
+    row = data.trajectory(marked) if marked else None
+    arms = visits["arm"].unique().sort().to_list()
+    arm = closer_arm(arms, address.arm, row["arm"] if row else None)
+    if len(arms) > 1:
+        st.selectbox("Rollouts and buckets of", arms, width=320, **_keep("arm", arm))
+    runs = visits.filter(pl.col("arm") == arm)["run"].unique().sort().to_list()
+    rollouts = data.answer("question_rollouts", run=runs, **asked)
+    show_timeline(study, arm, visits, rollouts, events, last, marked)
 
 
 def _control(field: str, value: Any) -> dict[str, Any]:

@@ -140,9 +140,9 @@ def _steps(browser: Browser, page: Page) -> None:
                 args=(target,),
                 key=f"browser.{label.lower()}",
             )
-        st.caption(
-            "in the order of the table" if before or after else "not on this page of the table"
-        )
+        there = browser.trajectory in page.frame["trajectory"]
+        words = "in the order of the table" if before or after else "the only row of the table"
+        st.caption(words if there else "not on this page of the table")
 
 
 show()
