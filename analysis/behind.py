@@ -12,8 +12,9 @@ import plotly.graph_objects as go
 
 Behind = dict[str, Any]
 
-# Not by opacity, of which a legend shows a fifth at least. Size: px.
-UNSEEN = {"color": "rgba(0,0,0,0)", "size": 8}
+# Not by opacity, of which a legend shows a fifth at least. Size: px. A browser takes long over each
+# that it draws; all can be clicked.
+UNSEEN = {"color": "rgba(0,0,0,0)", "size": 8, "maxdisplayed": 1}
 
 
 def rollouts(*arms: str, steps: tuple[int, int] | None = None, **filters: Any) -> Behind:

@@ -20,6 +20,7 @@ __all__ = ["Choices", "Filters", "Page", "choices", "columns_of", "page", "sampl
 
 ID = "trajectory"  # the column with the id of a row, of a sample too
 PREVIEW = "preview"
+AGE = "age"
 RUN_COLUMNS = ("study", "arm", "seed")
 
 # Columns that are made of others: what they are made of, and in SQL.
@@ -28,7 +29,7 @@ _MADE = {
         ("group_successes", "group_size"),
         "group_successes || ' of ' || group_size",
     ),
-    "age": (("step", "birth_step"), "step - birth_step"),
+    AGE: (("step", "birth_step"), "step - birth_step"),
 }
 _FIRST = (
     "arm", "seed", "benchmark", "step", "question", "k_of_K", "replayed", "correct", "chain_valid",
@@ -56,7 +57,8 @@ class Choices:
 
 def sortable(source: Source) -> tuple[str, ...]:
     """The columns that rows can be sorted by."""
-    return (*TABLES[source].names, *RUN_COLUMNS)
+    age = (AGE,) if AGE in columns_of(source) else ()
+    return (*TABLES[source].names, *RUN_COLUMNS, *age)
 
 
 def columns_of(source: Source) -> tuple[str, ...]:
@@ -91,7 +93,8 @@ def page(
     if filters.sort not in sortable(filters.source):
         known = ", ".join(sortable(filters.source))
         raise UserError(f"cannot sort by {filters.sort!r}. Columns: {known}.")
-    order = Order(table, filters.sort, filters.descending)
+    made = _MADE[AGE][1] if filters.sort == AGE else None
+    order = Order(table, filters.sort, filters.descending, made)
     columns = columns or first_columns(filters.source)
     for name in columns:
         if name not in columns_of(filters.source):
@@ -177,7 +180,8 @@ def _sql(filters: Filters, name: str) -> str:
 
 def _check_pattern(cursor: duckdb.DuckDBPyConnection, pattern: str) -> None:
     try:
-        cursor.execute("SELECT regexp_matches('', $p)", {"p": pattern}).fetchall()
+        # In brackets, as the snippet has it: `\\Q` without its end would swallow them.
+        cursor.execute("SELECT regexp_matches('', '(' || $p || ')')", {"p": pattern}).fetchall()
     except duckdb.Error as error:
         reason = explain(error).removeprefix("Invalid Input Error: ")
         raise UserError(f"{pattern!r} is no regular expression (RE2): {reason}.") from error

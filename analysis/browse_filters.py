@@ -22,7 +22,8 @@ class Filters:
     """Which rows to show, and in which order. None, empty or false: no such filter.
 
     `source` says of which table: the trajectories of training, or the samples of evaluations.
-    `bucket` holds numbers of right trajectories in the group (k); `age` is the step less the birth
+    `bucket` holds numbers of right trajectories in the group (k), `bucket_drawn` those of the
+    bucket that the question was drawn from; `age` is the step less the birth
     step, so 0 for a fresh one; `ungraded` are those that the grader could not judge; of `markers`
     all must be there; `text` is found anywhere in the response, in any case, and is a regular
     expression (RE2) if `regex`. A row without a value never passes a filter on it.
@@ -38,6 +39,7 @@ class Filters:
     step_max: int | None = None
     level: tuple[int, ...] = ()
     bucket: tuple[int, ...] = ()
+    bucket_drawn: tuple[int, ...] = ()
     replayed: bool | None = None
     correct: bool | None = None
     ungraded: bool = False
@@ -70,6 +72,7 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
     "step_max": ("step <= $step_max", "step"),
     "level": ("list_contains($level, level)", "level"),
     "bucket": ("list_contains($bucket, group_successes)", "group_successes"),
+    "bucket_drawn": ("list_contains($bucket_drawn, bucket_drawn)", "bucket_drawn"),
     "replayed": ("replayed = $replayed", "replayed"),
     "correct": ("correct = $correct", "correct"),
     "ungraded": ("correct IS NULL", "correct"),
@@ -80,7 +83,7 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
     "length_max": ("length <= $length_max", "length"),
     "age_min": ("step - birth_step >= $age_min", "step", "birth_step"),
     "age_max": ("step - birth_step <= $age_max", "step", "birth_step"),
-    "entropy_min": ("mean_entropy >= $entropy_min AND NOT isnan(mean_entropy)", "mean_entropy"),
+    "entropy_min": ("mean_entropy >= $entropy_min AND isfinite(mean_entropy)", "mean_entropy"),
     "entropy_max": ("mean_entropy <= $entropy_max", "mean_entropy"),
     "question": ("question = $question", "question"),
     "text": (

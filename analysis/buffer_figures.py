@@ -1,7 +1,7 @@
 """Figures of the experience buffer. Each point's `customdata` names the rows behind it, as fields
 of `analysis.browse.Filters`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -48,8 +48,16 @@ def steps_of(first_step: int, window: int) -> dict[str, int]:
     return {"step_min": first_step, "step_max": first_step + window - 1}
 
 
-def ages(rows: pl.DataFrame, window: int) -> go.Figure:
-    """Median age of what is replayed, with 5 and 95 %; means over runs. Of query `buffer_ages`."""
+def middle(first_step: int, window: int, last_step: int) -> float:
+    """The middle of a window of steps, which the end of training may cut."""
+    return (first_step + min(first_step + window - 1, last_step)) / 2
+
+
+def ages(rows: pl.DataFrame, window: int, ends: Mapping[str, int]) -> go.Figure:
+    """Median age of what is replayed, with 5 and 95 %; means over runs.
+
+    rows: of query `buffer_ages`. ends: the last step of each arm.
+    """
     plot = plain_figure("training step", "age (steps)")
     for arm, mine in _by_arm(rows):
         means = (
@@ -60,7 +68,7 @@ def ages(rows: pl.DataFrame, window: int) -> go.Figure:
         add_line(
             plot,
             arm,
-            x=[first + (window - 1) / 2 for first in means["first_step"]],
+            x=[middle(first, window, ends[arm]) for first in means["first_step"]],
             y=means["age_p50"].to_list(),
             low=means["age_p05"].to_list(),
             high=means["age_p95"].to_list(),
@@ -101,8 +109,13 @@ def ratios(rows: pl.DataFrame, width: int, column: str = "ratio") -> go.Figure:
     return plot if plot.data else say_empty(plot, "no replayed trajectory had a gradient")
 
 
-def reuse_counts(rows: pl.DataFrame, what: str, times: str) -> go.Figure:
-    """How many of `what` were used so often: rows arm, times, mean (over runs)."""
+def reuse_counts(
+    rows: pl.DataFrame, what: str, times: str, replaying: Collection[str]
+) -> go.Figure:
+    """How many of `what` were used so often: rows arm, times, mean (over runs).
+
+    replaying: the arms that replay trajectories; a point of another opens fresh ones.
+    """
     plot = plain_figure(times, f"{what}, a run")
     plot.update_yaxes(type="log", dtick=1)
     for arm, mine in _by_arm(rows):
@@ -111,7 +124,9 @@ def reuse_counts(rows: pl.DataFrame, what: str, times: str) -> go.Figure:
             arm,
             x=mine["times"].to_list(),
             y=mine["mean"].to_list(),
-            behind=[{"arms": [arm], "replayed": bool(used)} for used in mine["times"]],
+            behind=[
+                {"arms": [arm], "replayed": used > 0 and arm in replaying} for used in mine["times"]
+            ],
             form=".1f",
         )
     return plot if plot.data else say_empty(plot, "nothing was stored")
@@ -122,7 +137,10 @@ def draws(found: ArmDraws) -> go.Figure:
     the interval of a faithful run."""
     style, frame = look(found.arm), found.frame
     buckets = frame["bucket"].to_list()
-    behind = [{"arms": [found.arm], "bucket": [bucket], "replayed": True} for bucket in buckets]
+    behind = [
+        {"arms": [found.arm], "bucket_drawn": [bucket], "replayed": found.replays}
+        for bucket in buckets
+    ]
     plot = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.6, 0.4])
     rule = {
         "name": "expected by the rule, 95 %",
@@ -190,8 +208,17 @@ def draws(found: ArmDraws) -> go.Figure:
     return plot.update_layout(template=TEMPLATE, height=430, margin=MARGIN, legend_y=-0.18)
 
 
-def concentration(rows: pl.DataFrame, measure: str, window: int) -> go.Figure:
-    """A measure of MEASURES over training, of all uses so far; band: least to greatest run."""
+def concentration(
+    rows: pl.DataFrame,
+    measure: str,
+    window: int,
+    ends: Mapping[str, int],
+    replaying: Collection[str],
+) -> go.Figure:
+    """A measure of MEASURES over training, of all uses so far; band: least to greatest run.
+
+    ends: the last step of each arm. replaying: as for `reuse_counts`.
+    """
     plot = plain_figure("training step", MEASURES[measure])
     for arm, mine in _by_arm(rows):
         means = (
@@ -206,12 +233,12 @@ def concentration(rows: pl.DataFrame, measure: str, window: int) -> go.Figure:
         add_line(
             plot,
             arm,
-            x=[first + window - 1 for first in means["first_step"]],
+            x=[min(first + window - 1, ends[arm]) for first in means["first_step"]],
             y=means["mean"].to_list(),
             low=means["low"].to_list(),
             high=means["high"].to_list(),
             behind=[
-                {"arms": [arm], "replayed": True, **steps_of(first, window)}
+                {"arms": [arm], "replayed": arm in replaying, **steps_of(first, window)}
                 for first in means["first_step"]
             ],
             form=".3f",
@@ -220,8 +247,11 @@ def concentration(rows: pl.DataFrame, measure: str, window: int) -> go.Figure:
     return plot if plot.data else say_empty(plot, "no question was used")
 
 
-def lorenz_curves(rows: pl.DataFrame) -> go.Figure:
-    """Share of all uses on the least used part of the questions; the diagonal: all alike."""
+def lorenz_curves(rows: pl.DataFrame, replaying: Collection[str]) -> go.Figure:
+    """Share of all uses on the least used part of the questions; the diagonal: all alike.
+
+    replaying: as for `reuse_counts`.
+    """
     plot = plain_figure("questions, the least used first", "of all uses")
     for arm, mine in _by_arm(rows):
         add_line(
@@ -229,7 +259,7 @@ def lorenz_curves(rows: pl.DataFrame) -> go.Figure:
             arm,
             x=mine["questions"].to_list(),
             y=mine["share"].to_list(),
-            behind=[{"arms": [arm], "replayed": True}] * mine.height,
+            behind=[{"arms": [arm], "replayed": arm in replaying}] * mine.height,
             form=".1%",
             size=3,
         )

@@ -1,6 +1,7 @@
 """Figures of what the experience buffer holds and of what happens in it, an arm a row. Each point's
 `customdata` names the rows behind it, as fields of `analysis.browse.Filters`."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,21 +10,32 @@ import polars as pl
 from plotly.colors import sample_colorscale
 
 from analysis.arm_rows import row_axis, rows_layout
-from analysis.buffer_figures import plain_figure, steps_of
+from analysis.buffer_figures import middle, plain_figure, steps_of
 from analysis.drawing import say_empty
-from analysis.theme import MUTED, Look, faded
+from analysis.theme import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    VERMILLION,
+    Look,
+    faded,
+)
 
 ROW, LEGEND = 210, 50  # px: height of an arm's row, and of the legend below the last
 HIT = 9  # px: size of a point that is there to be clicked
 EVENTS = {
-    "entered": Look("#0072B2", "circle", "solid"),
-    "stored": Look("#56B4E9", "square", "dot"),
-    "moved": Look("#7F6A00", "diamond", "dash"),
-    "replayed": Look("#D55E00", "triangle-up", "solid"),
-    "retired": Look("#009E73", "triangle-down", "dashdot"),
-    "returned": Look("#CC79A7", "cross", "longdash"),
-    "left": Look("#4B3B8F", "x", "longdashdot"),
-    "evicted": Look("#E69F00", "star", "dot"),
+    "entered": Look(BLUE, "circle", "solid"),
+    "stored": Look(SKY, "square", "dot"),
+    "moved": Look(INK, "diamond", "dash"),
+    "replayed": Look(VERMILLION, "triangle-up", "solid"),
+    "retired": Look(GREEN, "triangle-down", "dashdot"),
+    "returned": Look(PINK, "cross", "longdash"),
+    "left": Look(MUTED, "x", "longdashdot"),
+    "evicted": Look(ORANGE, "star", "dot"),
 }
 
 
@@ -95,10 +107,13 @@ def _filled(
     return traces
 
 
-def event_rates(rows: pl.DataFrame, arms: Sequence[str], window: int) -> go.Figure:
-    """Events a step, by kind, mean over the runs of an arm, an arm a row.
+def event_rates(
+    rows: pl.DataFrame, steps: pl.DataFrame, arms: Sequence[str], window: int
+) -> go.Figure:
+    """Events a logged step, by kind, over all runs of an arm, an arm a row.
 
-    rows: of query `buffer_events`, of these arms.
+    rows: of query `buffer_events`, of these arms. steps: arm and step of every logged step of every
+    run; a window without an event counts none.
     """
     if rows.is_empty():
         return say_empty(plain_figure("", ""), "nothing happened in these buffers")
@@ -106,7 +121,14 @@ def event_rates(rows: pl.DataFrame, arms: Sequence[str], window: int) -> go.Figu
     traces = [
         trace
         for row, arm in enumerate(arms)
-        for trace in _happened(rows.filter(pl.col("arm") == arm), arm, row, window, named)
+        for trace in _happened(
+            rows.filter(pl.col("arm") == arm),
+            steps.filter(pl.col("arm") == arm)["step"],
+            arm,
+            row,
+            window,
+            named,
+        )
     ]
     x = {"title": {"text": "training step"}}
     layout = rows_layout(arms, x, {"title": {"text": "a step"}}, ROW, LEGEND)
@@ -114,10 +136,11 @@ def event_rates(rows: pl.DataFrame, arms: Sequence[str], window: int) -> go.Figu
 
 
 def _happened(
-    rows: pl.DataFrame, arm: str, row: int, window: int, named: set[str]
+    rows: pl.DataFrame, steps: pl.Series, arm: str, row: int, window: int, named: set[str]
 ) -> list[dict[str, Any]]:
-    runs = rows["run"].n_unique()
-    steps = rows["first_step"].unique().sort().to_list()
+    logged = Counter((step - 1) // window * window + 1 for step in steps)
+    firsts = sorted(logged)
+    last = max(steps, default=0)
     traces = []
     for event, style in EVENTS.items():
         mine = rows.filter(pl.col("event") == event).group_by("first_step")
@@ -128,8 +151,8 @@ def _happened(
         traces.append(
             {
                 "type": "scatter",
-                "x": [first + (window - 1) / 2 for first in steps],
-                "y": [counts.get(first, 0) / runs / window for first in steps],
+                "x": [middle(first, window, last) for first in firsts],
+                "y": [counts.get(first, 0) / logged[first] for first in firsts],
                 "name": event,
                 "legendgroup": event,
                 "showlegend": event not in named,
@@ -137,7 +160,7 @@ def _happened(
                 "line": {"color": style.colour, "dash": style.dash, "width": 1.8},
                 "marker": {"symbol": style.symbol, "size": 6, "color": style.colour},
                 "customdata": [
-                    {"arms": [arm], **steps_of(first, window), **only} for first in steps
+                    {"arms": [arm], **steps_of(first, window), **only} for first in firsts
                 ],
                 "hovertemplate": f"about step %{{x}}: %{{y:.2f}} a step<extra>{event}</extra>",
                 "yaxis": row_axis(row),

@@ -58,6 +58,11 @@ def reuse(uses: pl.DataFrame, counted: Counted) -> pl.DataFrame:
     return mean_over_runs(counts)
 
 
+def replaying(uses: pl.DataFrame) -> set[str]:
+    """The arms that replay trajectories; others may draw questions and sample them anew."""
+    return set(uses.filter(pl.col("replays") > 0)["arm"])
+
+
 def mean_over_runs(counts: pl.DataFrame) -> pl.DataFrame:
     """Columns arm, run, times, count -> arm, times, mean: a run without such a time counts 0."""
     runs = counts.group_by("arm").agg(runs=pl.col("run").n_unique())

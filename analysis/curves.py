@@ -73,11 +73,11 @@ def _by_seed(
 ) -> go.Figure:
     plot = start(facts, facts.seed_band, label, "validation accuracy")
     for arm in arms or facts.arms:
-        mine = rows.filter(pl.col("arm") == arm)
+        mine = rows.filter(pl.col("arm") == arm).drop_nulls(column)
         table = by_seed(mine, "step", "accuracy")
         if column != "step":
             costs = mine.group_by("step").agg(pl.col(column).mean())
-            table = table.join(costs, on="step", maintain_order="left").drop_nulls(column)
+            table = table.join(costs, on="step", maintain_order="left")
         if table.height:
             table = table.with_columns(arm=pl.lit(arm))
             add_arm(plot, arm, table, column, behind=_validation)

@@ -122,18 +122,30 @@ def coverage_checks(row: Row) -> list[Check]:
         Check("rows_of_steps", "Steps done that are not logged",
               max(0, row["steps_expected"] - row["steps"]), row["steps_expected"],
               "What happened there cannot be read."),
+        Check("groups_not_here", "Groups logged but not here",
+              max(0, row["groups_expected"] - row["groups"]), row["groups_expected"],
+              "This is a sample of the log, or a part of it was lost: what is counted over "
+              "trajectories is counted over what is here."),
         Check("trajectories_lost", "Trajectories counted by their group but not logged",
               max(0, expected - row["trajectories"]), expected,
               "Shares over what is there may be off."),
         Check("small_groups", "Groups with fewer rollouts than others", row["small_groups"],
               row["groups"], "Some rollouts of the group are not logged."),
-        Check("token_floats", "Trajectories without token entropies and log-probabilities",
-              row["trajectories"] - row["float_trajectories"], row["trajectories"],
-              "Their tokens have no colours, and they are in no analysis by token."),
+        _token_floats(row),
         Check("validations", "Validations missing",
               max(0, (row["validations_expected"] or 0) - row["validations"]),
               row["validations_expected"] or 0, "The learning curve has gaps."),
     ]  # fmt: skip
+
+
+def _token_floats(row: Row) -> Check:
+    """Steps count the floats of the whole log: of a sample that says nothing."""
+    title = "Trajectories without token entropies and log-probabilities"
+    if sampled(row):
+        return Check("token_floats", title, 0, 0, "They are only counted of a whole log.")
+    lacking = row["trajectories"] - row["float_trajectories"]
+    meaning = "Their tokens have no colours, and they are in no analysis by token."
+    return Check("token_floats", title, lacking, row["trajectories"], meaning)
 
 
 def attempt_checks(found: Attempts | None) -> list[Check]:
@@ -181,11 +193,28 @@ def judge_checks(rows: Iterable[Row]) -> list[Check]:
     ]  # fmt: skip
 
 
+def sampled(row: Row) -> str | None:
+    """What is here of a log that had more, from a row of `log_coverage`; None of a whole one.
+
+    The steps count all that was logged: groups, and trajectories with floats, which may be fewer
+    than all.
+    """
+    here, logged = row["trajectories"], row["float_trajectories"]
+    groups, all_groups = row["groups"], row["groups_expected"]
+    if groups >= all_groups and here >= logged:
+        return None
+    of_groups = f", in {groups:,} of {all_groups:,} groups" if groups < all_groups else ""
+    known = f"at least {logged:,}" if here < logged else "the"
+    return f"A sample: {here:,} of {known} logged trajectories are here{of_groups}."
+
+
 def coverage_sentence(row: Row) -> str:
     """What of the log's tokens is there, from a row of `log_coverage`."""
     total, logged = row["trajectories"], row["float_trajectories"]
     if not total:
         return "No trajectory is logged."
+    if part := sampled(row):
+        return part
     if not logged:
         return f"No token entropies are logged for any of the {total:,} trajectories."
     percent = 100 * logged / total

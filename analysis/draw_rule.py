@@ -26,7 +26,8 @@ class ArmDraws:
 
     frame: a row a bucket: bucket, drawn, expected, low, high (the 95 % interval of a faithful run).
     p: how often a faithful run strays as far (chi-square distance, simulated). runs, steps: that
-    count. without: runs whose rule or bucket sizes are not known.
+    count. without: runs whose rule or bucket sizes are not known. replays: whether a trajectory
+    of a drawn question is replayed, too.
     """
 
     arm: str
@@ -35,6 +36,7 @@ class ArmDraws:
     runs: int
     steps: int
     without: int
+    replays: bool
 
 
 def arm_draws(
@@ -67,7 +69,7 @@ def _of_arm(arm: str, draws: pl.DataFrame, rules: dict[str, dict[str, Any]]) -> 
         empty = pl.DataFrame(
             schema={"bucket": pl.Int64, **dict.fromkeys(_NUMBERS, pl.Float64)},
         )
-        return ArmDraws(arm, empty, 1.0, 0, 0, len(runs))
+        return ArmDraws(arm, empty, 1.0, 0, 0, len(runs), False)
     return ArmDraws(
         arm,
         _frame(buckets, observed, played),
@@ -75,6 +77,7 @@ def _of_arm(arm: str, draws: pl.DataFrame, rules: dict[str, dict[str, Any]]) -> 
         len(known),
         steps,
         len(runs) - len(known),
+        any(rules[run]["replay"] == "trajectory" for run in known),
     )
 
 

@@ -20,18 +20,25 @@ TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distri
 def curve(
     facts: StudyFacts, spent: pl.DataFrame, comparison: dict[str, Any], x: str, label: str
 ) -> go.Figure:
-    """Validation accuracy with its interval. spent: column x by arm and step, one row a seed."""
+    """Validation accuracy with its interval. spent: column x by arm and step, one row a seed.
+
+    The mean of x is over the seeds that the accuracy is over: those that reached the arm's last
+    step, see `analysis.comparison.learning_curves`.
+    """
     meaning = f"line: mean; band: {facts.interval_over(comparison['level'])}"
     plot = start(facts, meaning, label, "validation accuracy")
-    means = spent.group_by("arm", "step").agg(pl.col(x).mean()) if x != "step" else None
     for arm, points in comparison["learning_curves"].items():
         table = pl.DataFrame(
             [(arm, at["step"], at["value"], at["low"], at["high"]) for at in points],
             schema={"arm": pl.String, "step": pl.Int64, "mean": float, "low": float, "high": float},
             orient="row",
         )
-        if means is not None:
-            table = table.join(means, on=("arm", "step"), maintain_order="left").drop_nulls(x)
+        if x != "step" and points:
+            mine = spent.filter(pl.col("arm") == arm)
+            whole = mine.filter(pl.col("step") == points[-1]["step"])["seed"]
+            means = mine.filter(pl.col("seed").is_in(whole.to_list()))
+            means = means.group_by("step").agg(pl.col(x).mean())
+            table = table.join(means, on="step", maintain_order="left").drop_nulls(x)
         if table.height:
             add_arm(plot, arm, table, x, band="interval", behind=_validation)
     plot.update_yaxes(tickformat=".0%")

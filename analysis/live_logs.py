@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 import polars as pl
+from cachetools import LRUCache
 
 from analysis.lake import scan
 from analysis.live import PlannedRun, RunLog, RunStatus, read_log, run_status
@@ -17,12 +19,14 @@ from exgrpo.tables import QUESTIONS, TRAJECTORIES
 from exgrpo.tables.manifest import LogError, Part, check_part, live_parts
 from exgrpo.tables.schema import SCHEMA_VERSION
 
+MOST_RUNS = 500  # whose logs are kept
 MOST_PARTS = 8  # whose rollouts are kept: those that somebody looks at
 
 Stamp = tuple[int, int, bool]
 
-_logs: dict[Path, tuple[Stamp, RunLog]] = {}
-_done: dict[Path, tuple[RunLog, float, RunStatus]] = {}
+_lock = Lock()  # pages of several readers run in threads of one process; held for no reading
+_logs: LRUCache[Path, tuple[Stamp, RunLog]] = LRUCache(MOST_RUNS)
+_done: LRUCache[Path, tuple[RunLog, float, RunStatus]] = LRUCache(MOST_RUNS)
 
 
 @dataclass(frozen=True)
@@ -43,38 +47,47 @@ class Group:
 def latest_log(folder: Path) -> RunLog:
     """`read_log`, kept until the run's manifest changes or the run is done; no problem is kept."""
     stamp = _stamp(folder)
-    known = _logs.get(folder)
+    with _lock:
+        known = _logs.get(folder)
     if known and known[0] == stamp:
         return known[1]
     log = read_log(folder)
     if stamp and not log.problem:
-        _logs[folder] = (stamp, log)
+        with _lock:
+            _logs[folder] = (stamp, log)
     return log
 
 
 def latest_status(run: PlannedRun, log: RunLog, now: float | None = None) -> RunStatus:
     """`run_status`; of a run that is done only the age of its checkpoint is told anew."""
     now = time.time() if now is None else now
-    known = _done.get(run.folder)
+    with _lock:
+        known = _done.get(run.folder)
     if known and known[0] is log:
         _, then, status = known
         age = status.checkpoint_age
         return replace(status, checkpoint_age=None if age is None else age + now - then)
     status = run_status(run, log, now)
     if status.state == "done":
-        _done[run.folder] = (log, now, status)
+        with _lock:
+            _done[run.folder] = (log, now, status)
     return status
 
 
 def groups_of(folder: Path, step: int | None = None) -> pl.DataFrame:
     """The groups of a logged step, the newest unless given: step, group, question, right, size.
 
+    `right` of `size` are k of K as the bucket counts them: not all rollouts need count.
     No rows where the step is not logged, or the log cannot be read now.
     """
     return (
         _rollouts(folder, step)
         .group_by("step", "group", maintain_order=True)
-        .agg(pl.col("question").first(), right=pl.col("correct").sum(), size=pl.len())
+        .agg(
+            pl.col("question").first(),
+            right=pl.col("group_successes").first(),
+            size=pl.col("group_size").first(),
+        )
         .sort("group")
     )
 

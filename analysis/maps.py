@@ -45,7 +45,7 @@ MOST_COLUMNS = 30  # windows of steps on a map
 ENTROPY_CELLS = 20  # about so many
 TAIL = 4.0  # deviations above the mean: what lies higher is in the last bin
 SCALE = "Viridis"  # even to the eye, and to the colour-blind
-ROW = 170  # px: height of the map of an arm
+ROW, COLOURBAR = 170, 60  # px: height of the map of an arm, and room for the colours' bar below
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,10 @@ class Axis:
         return max(first, 0), max(min(last, self.cells - 1), 0)
 
     def filters(self, first: int, last: int) -> dict[str, Any]:
-        """The fields of `analysis.browse.Filters` that let cells first .. last through."""
+        """The fields of `analysis.browse.Filters` that let cells first .. last through.
+
+        An entropy that is just the upper edge passes as well, though the next cell holds it.
+        """
         match self.name:
             case "step":
                 return {
@@ -89,7 +92,7 @@ class Axis:
                 return {"bucket": tuple(range(first, last + 1))}
             case "entropy":
                 return {
-                    "entropy_min": self.edge(first) if first else None,
+                    "entropy_min": self.edge(first),  # the first, too: what is unknown lies nowhere
                     "entropy_max": self.edge(last + 1) if last < self.cells - 1 else None,
                 }
 
@@ -250,10 +253,10 @@ def draw_map(
         for row, arm in enumerate(arms)
         for trace in _row(cells.filter(pl.col("arm") == arm), x, y, value, row_axis(row))
     ]
-    layout = rows_layout(arms, _axis_layout(x), _axis_layout(y), ROW)
+    layout = rows_layout(arms, _axis_layout(x), _axis_layout(y), ROW, COLOURBAR)
     layout["coloraxis"] = {
         **{"colorscale": SCALE, "cmin": low, "cmax": high},
-        "colorbar": _colourbar(value, (low, high)),
+        "colorbar": {**_colourbar(value, (low, high)), "y": layout["legend"]["y"]},
     }
     layout["shapes"] = [
         _frame(x, y, box, row_axis(row))
@@ -323,7 +326,14 @@ def _coloured(cells: pl.DataFrame, value: Value) -> pl.Series:
 
 
 def _colourbar(value: Value, colours: tuple[float, float]) -> dict[str, Any]:
-    bar: dict[str, Any] = {"title": {"text": UNITS[value]}, "thickness": 12, "outlinewidth": 0}
+    bar: dict[str, Any] = {
+        **{
+            "orientation": "h",
+            "yanchor": "top",
+            "ypad": 0,
+        },  # below the maps: beside, a phone has no room
+        **{"title": {"text": UNITS[value], "side": "top"}, "thickness": 12, "outlinewidth": 0},
+    }
     if value == "trajectories":
         ticks = [n * 10**p for p in range(math.floor(colours[1]) + 1) for n in (1, 2, 5)]
         bar |= {"tickvals": list(map(math.log10, ticks)), "ticktext": [f"{n:,}" for n in ticks]}

@@ -23,18 +23,24 @@ MANY_TEXTS = ("trajectory", "source", "response")
 
 @dataclass(frozen=True)
 class Order:
-    """By one column of a table or of its runs; nulls last, ties in the order of the log."""
+    """By one column of a table or of its runs; nulls last, ties in the order of the log.
+
+    `made`: what the column is made of, in SQL, where neither has it.
+    """
 
     table: Table
     name: str
     descending: bool
+    made: str | None = None
 
     @property
     def of_run(self) -> bool:
-        return self.name not in self.table.names
+        return self.made is None and self.name not in self.table.names
 
     @property
     def column(self) -> str:
+        if self.made is not None:
+            return f"({self.made})"
         return f"{'runs' if self.of_run else self.table.name}.{quoted([self.name])}"
 
     @property

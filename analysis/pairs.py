@@ -52,7 +52,8 @@ class Comparison:
 
     `questions`: one row a question that every pair answered: question, level, correct_a, graded_a,
     correct_b, graded_b (samples of all paired runs), accuracy_a, accuracy_b (means over the pairs),
-    difference, flip. `difference` is None without such a question; its seeds are the pairs.
+    difference, flip. `difference` is None without such a question; its seeds are the pairs, or
+    where these are crossed one, their mean: then its interval is over questions alone.
     `only_a`, `only_b`: questions that only one side has graded answers to; `partly`: that some
     pairs answered, but not all. `alone_a`, `alone_b`: runs that are in no pair. `steps_a`,
     `steps_b`: the checkpoints of the paired runs; empty for training.
@@ -75,6 +76,11 @@ class Comparison:
         difference = self.questions["difference"]
         better, worse = int((difference > NOISE).sum()), int((difference < -NOISE).sum())
         return better, worse, difference.len() - better - worse
+
+    @property
+    def crossed(self) -> bool:
+        """Runs of both sides are in several pairs, which are then no sample of pairs."""
+        return crossed(self.pairs)
 
     def counts(self) -> dict[Flip, int]:
         """Questions by flip: their sum is the number of questions."""
@@ -104,7 +110,7 @@ def compared(a: pl.DataFrame, b: pl.DataFrame) -> Comparison:
     return Comparison(
         pairs,
         question_rows(whole, a, b),
-        estimate(difference_table(whole, pairs), least=-1.0),
+        estimate(_resampled(difference_table(whole, pairs), pairs), least=-1.0),
         len(left - right),
         len(right - left),
         len(left & right) - answered.height,
@@ -128,6 +134,22 @@ def run_pairs(a: Mapping[str, int | None], b: Mapping[str, int | None]) -> list[
         if single or seed is None or other is None or seed == other
     ]
     return sorted(pairs, key=lambda pair: (pair.seed or 0, pair.run_a, pair.run_b))
+
+
+def crossed(pairs: list[Pair]) -> bool:
+    """Runs of both sides are in several pairs: runs without a seed on one side, many on the other.
+
+    One run against many is not crossed: each of the many is in one pair.
+    """
+    sides = {pair.run_a for pair in pairs}, {pair.run_b for pair in pairs}
+    return len(pairs) > max(map(len, sides))
+
+
+def _resampled(table: AccuracyTable, pairs: list[Pair]) -> AccuracyTable:
+    """The table as it is resampled: crossed pairs share their runs, so only their mean is."""
+    if not pairs or not crossed(pairs):
+        return table
+    return AccuracyTable(table.values.mean(axis=0, keepdims=True), [None], table.questions)
 
 
 def _one(seed: int | None, other: int | None) -> int | None:

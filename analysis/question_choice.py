@@ -50,15 +50,6 @@ def chosen_questions(
     )
 
 
-def neighbours(ids: Sequence[str], chosen: str | None) -> tuple[str | None, str | None]:
-    """The ids before and after the chosen one; None at an end, or where it is not among them."""
-    if chosen not in ids:
-        return None, None
-    place = ids.index(chosen)
-    before = ids[place - 1] if place > 0 else None
-    return before, ids[place + 1] if place + 1 < len(ids) else None
-
-
 def drawn_runs(
     visits: pl.DataFrame, arms: Sequence[str], seeds: Sequence[int], most: int = MOST_RUNS
 ) -> tuple[list[str], int]:

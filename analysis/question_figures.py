@@ -335,6 +335,7 @@ def _bucket_lines(arm: str, events: pl.DataFrame, room: Extent, axis: str) -> li
     for run, dash in zip(runs, cycle(DASHES), strict=False):
         its = events.filter(pl.col("run") == run)
         steps, buckets = bucket_line(its, room.last)
+        visits = {row["step"]: visit_rows(row) for row in its.iter_rows(named=True)}
         seed = _seed(its.row(0, named=True))
         if not steps:
             continue
@@ -347,6 +348,7 @@ def _bucket_lines(arm: str, events: pl.DataFrame, room: Extent, axis: str) -> li
                 "marker": UNSEEN,
                 "line": {"color": look(arm).colour, "dash": dash, "width": 1.6, "shape": "hv"},
                 "hovertext": [f"{seed}: bucket {bucket}" for bucket in buckets],
+                "customdata": listed([visits.get(step, {}) for step in steps]),
             }
         )
     for event, symbol in EVENTS.items():

@@ -14,7 +14,7 @@ import polars as pl
 from polars import selectors
 
 from analysis.behind import listed
-from analysis.result_rows import rows_behind
+from analysis.result_rows import groups_behind, rows_behind
 from analysis.theme import HEIGHT, LOOKS, Look, look
 
 Kind = Literal["line", "bar", "scatter", "histogram", "box", "heatmap"]
@@ -23,6 +23,7 @@ MOST_POINTS = 5000
 MOST_COLOURS = 12
 MOST_CATEGORIES = 200
 BINS = 40
+GAP = 0.3  # between boxes, of the room of each: that of Plotly
 LONGEST = 60  # characters of a label
 SCALE = "Cividis"
 
@@ -111,6 +112,11 @@ def draw(frame: pl.DataFrame, chart: Chart) -> go.Figure:
     return plot
 
 
+def opens_rows(plot: go.Figure) -> bool:
+    """Whether any mark of the figure has rows behind it."""
+    return any(getattr(trace, "customdata", None) is not None for trace in plot.data)
+
+
 def _whole(frame: pl.DataFrame, chart: Chart) -> pl.DataFrame:
     """The rows with a value, and no infinite one, in every column that is drawn."""
     for name in (chart.x, chart.y, chart.colour):
@@ -172,6 +178,7 @@ def _bars(plot: go.Figure, frame: pl.DataFrame, chart: Chart) -> list[str]:
             y=bars["\0bar"].to_list(),
             name=name,
             marker_color=style.colour,
+            customdata=listed(groups_behind(part, chart.x)),
             showlegend=len(parts) > 1,
         )
     if chart.y is not None and together:
@@ -227,10 +234,24 @@ def _boxes(plot: go.Figure, frame: pl.DataFrame, chart: Chart) -> list[str]:
             lowerfence=boxes["bottom"].to_list(),
             upperfence=boxes["top"].to_list(),
             name=name,
+            offsetgroup=name,
+            legendgroup=name,
             marker_color=style.colour,
             showlegend=len(parts) > 1,
         )
-    plot.update_layout(boxmode="group")
+        plot.add_scatter(  # a box without its values cannot be clicked: its median can
+            x=_values(frame, chart.x, boxes["x"]),
+            y=boxes["middle"].to_list(),
+            name=name,
+            mode="markers",
+            offsetgroup=name,
+            legendgroup=name,
+            marker={"color": style.colour, "symbol": style.symbol, "size": 7},
+            customdata=listed(groups_behind(part, chart.x)),
+            showlegend=False,
+        )
+    gaps = {"boxgap": GAP, "boxgroupgap": GAP, "scattergap": GAP}
+    plot.update_layout(boxmode="group", scattermode="group", **gaps)
     return [*notes, "values beyond the whiskers are not drawn"]
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import plotly.graph_objects as go
@@ -105,7 +106,7 @@ def _observed(path: Path, study: str) -> list[Observed]:
 def _other_version(path: Path, study: str, found: str) -> UserError:
     return UserError(
         f"{path}: another version of the workbench wrote it: {found}. "
-        f"Write it again with `exgrpo analyse --study {study}`."
+        f"Write it again with `exgrpo analyse --study {quote(study)}`."
     )
 
 

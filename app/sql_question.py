@@ -20,11 +20,12 @@ HISTORY = "sql.history"  # in the session: questions that were answered, the las
 
 
 @dataclass(frozen=True)
-class Question:
+class SqlQuestion:
     """A typed query, or a named one with `name=value` parameters, and how its answer is shown.
 
-    A list is several items of one name; a parameter that is not there has its default. `table` and
-    `find` are those of the schema browser, `topic` that of the named queries.
+    A list is several items of one name; a parameter that is not there has its default. `row` is the
+    trajectory of the row that was clicked. `table` and `find` are those of the schema browser,
+    `topic` and `chosen`, a query that is not run yet, those of the named queries.
     """
 
     sql: str = ""
@@ -37,7 +38,9 @@ class Question:
     x: str | None = None
     y: str | None = None
     colour: str | None = None
+    row: str | None = None
     topic: str | None = None
+    chosen: str | None = None
     table: str | None = None
     find: str | None = None
 
@@ -46,19 +49,19 @@ class Question:
         return bool(self.sql or self.named)
 
 
-def another(question: Question, **changes: Any) -> Question:
-    """Another query in the place of this one: what was chosen for its columns is dropped."""
-    dropped = {"sql": "", "named": None, "parameters": (), "explain": False}
-    columns = {"x": None, "y": None, "colour": None}
-    return state.change(question, **{**dropped, **columns, **changes})
+def another(question: SqlQuestion, **changes: Any) -> SqlQuestion:
+    """Another query in the place of this one: what was chosen in its answer is dropped."""
+    kept = ("limit", "seconds", "shown_as", "topic", "table", "find")
+    here = {field: getattr(question, field) for field in kept}
+    return SqlQuestion(**{**here, **changes})
 
 
 def open_sql(sql: str) -> None:
     """Ask this instead, as a table."""
-    state.write(another(state.read(Question), sql=sql, shown_as="table"))
+    state.write(another(state.read(SqlQuestion), sql=sql, shown_as="table"))
 
 
-def given(question: Question, query: NamedQuery) -> dict[str, list[str]]:
+def given(question: SqlQuestion, query: NamedQuery) -> dict[str, list[str]]:
     """The values of the address, by parameter, if they are this query's."""
     found: dict[str, list[str]] = {}
     for item in question.parameters if question.named == query.name else ():
@@ -67,7 +70,7 @@ def given(question: Question, query: NamedQuery) -> dict[str, list[str]]:
     return found
 
 
-def parameters(question: Question, query: NamedQuery) -> dict[str, Any]:
+def parameters(question: SqlQuestion, query: NamedQuery) -> dict[str, Any]:
     """The same as values: a list where the query takes one."""
     known = query.parameters
     return {
@@ -76,7 +79,7 @@ def parameters(question: Question, query: NamedQuery) -> dict[str, Any]:
     }
 
 
-def ask(question: Question) -> queries.Answer:
+def ask(question: SqlQuestion) -> queries.Answer:
     """Raises UserError."""
     if question.named is None:
         return data.ask(question.sql, question.limit, question.seconds)
@@ -85,7 +88,7 @@ def ask(question: Question) -> queries.Answer:
     return data.ask_named(query.name, values, question.limit, question.seconds)
 
 
-def explain(question: Question) -> str:
+def explain(question: SqlQuestion) -> str:
     """The plan as text. Raises UserError."""
     if question.named is None:
         return data.plan(question.sql)
@@ -93,13 +96,13 @@ def explain(question: Question) -> str:
     return data.plan_named(query.name, parameters(question, query))
 
 
-def remember(question: Question) -> None:
+def remember(question: SqlQuestion) -> None:
     """Put a question that was answered on top of the session's history."""
-    asked = state.change(question, table=None, find=None, topic=None)
-    history: list[Question] = st.session_state.setdefault(HISTORY, [])
+    asked = state.change(question, row=None, topic=None, chosen=None, table=None, find=None)
+    history: list[SqlQuestion] = st.session_state.setdefault(HISTORY, [])
     rest = [each for each in history if _same(each) != _same(asked)]
     st.session_state[HISTORY] = [asked, *rest][:MOST_REMEMBERED]
 
 
-def _same(question: Question) -> tuple[object, ...]:
+def _same(question: SqlQuestion) -> tuple[object, ...]:
     return question.sql, question.named, question.parameters

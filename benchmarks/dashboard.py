@@ -176,9 +176,13 @@ def addresses(known: dict[str, Any]) -> dict[str, str]:
         "buffer": {"study": study},
         "sql": {"sql": "select arm, count(*) from runs group by arm"},
     }
-    return {
-        name: f"/{name.partition(':')[0]}?{urlencode(query)}" for name, query in queries.items()
-    }
+    return {name: f"/{_path(name)}?{urlencode(query)}" for name, query in queries.items()}
+
+
+def _path(name: str) -> str:
+    """The path of a screen; the first has none of its own."""
+    screen = name.partition(":")[0]
+    return "" if screen == "overview" else screen
 
 
 def load(page: Any, url: str) -> float:

@@ -26,7 +26,33 @@ def row(number: int) -> Callable[[Any], None]:
     return lambda page: page.get_by_test_id("stDataFrame").first.click(position=at)
 
 
+def header(page: Any) -> None:
+    """Click the header of the first table's first column."""
+    place = page.get_by_test_id("stDataFrame").first.bounding_box()
+    page.mouse.click(place["x"] + 60, place["y"] + 17)
+
+
+def press(key: str) -> Callable[[Any], None]:
+    """Press a key that a button listens to."""
+    return lambda page: page.keyboard.press(key)
+
+
+def press_button(name: str) -> Callable[[Any], None]:
+    """Click a button, by what its words begin with."""
+    return lambda page: page.get_by_role("button", name=name).first.click()
+
+
 CLICKS: dict[str, Click] = {
+    "sort by a header": ("trajectories", header),
+    "the second page": ("trajectories", press_button("2")),
+    "a row": ("trajectories", row(4)),
+    "right answers alone": ("trajectories", choose("right")),
+    "tokens by entropy": ("trajectories: one", choose("entropy")),
+    "another question": ("question", row(4)),
+    "the next question": ("question", press("n")),
+    "another draw": ("lineage", row(4)),
+    "the next pair of answers": ("compare", press("n")),
+    "one text": ("compare", choose("one text")),
     "a box to its rows": ("maps", frame),
     "entropy by step": ("maps", choose("entropy by step")),
     "another colour": ("maps", choose("right")),

@@ -1,5 +1,6 @@
 """The four lakes on which every screen must stand: full, empty, partial and hostile."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from analysis.catalog_build import build
 from analysis.compaction import compact
 from analysis.lake import Entry, read_entries
 from exgrpo.studies import Study
-from exgrpo.tables import DERIVED, TABLES, TRAJECTORIES
+from exgrpo.tables import DERIVED, EVALUATIONS, JUDGEMENTS, TABLES, TRAJECTORIES
 from pipeline.analyse import analyse
 from pipeline.figures import draw_figures
 
@@ -28,7 +29,9 @@ EVIL_NAME = "<img src=x onerror=alert(4)> ![b](evil.png) **s** $x$ :red[no]"  # 
 NAMES = ("run", "arm", "study")
 IDS = ("trajectory", "source")
 KEPT = {"event", "difficulty", "split", "settings", "versions", "started", "finished", "status"}
-KEPT |= {"benchmark", "world"}  # names that questions to the catalog know
+KEPT |= {"benchmark"}  # names that questions to the catalog know
+BENCHMARK = "test_id"  # it has an evil twin
+JUDGE = "judge" + EVIL_NAME
 
 
 def empty(results: Path) -> None:
@@ -59,7 +62,9 @@ def partial(demo: DemoResults, results: Path) -> None:
 def hostile(demo: DemoResults, results: Path) -> Study:
     """The made-up study with evil in every name and text, analysed and drawn."""
     results.mkdir(parents=True)
-    entries = [_hostile(entry, demo, results) for entry in read_entries(demo.results / "lake")]
+    good = read_entries(demo.results / "lake")
+    entries = [_hostile(entry, demo, results) for entry in good]
+    entries += [_judged(entry, results) for entry in entries if TRAJECTORIES.name in entry.tables]
     build(entries, {}, results / "lake", results / "workbench.duckdb")
     study = demo.study.model_copy(
         update={
@@ -87,11 +92,32 @@ def _hostile(entry: Entry, demo: DemoResults, results: Path) -> Entry:
             rows = pl.read_parquet(demo.results / "lake" / file.path, glob=False)
             _evil_rows(name, rows).write_parquet(parts[name][0])
     row = entry.run and {name: _evil_value(name, value) for name, value in entry.run.items()}
+    if row:
+        row["versions"] = json.dumps({"torch": EVIL, EVIL: "1"})
+        made_up = {EVIL: EVIL + str(row["seed"]), "list": [EVIL], "flag": True}
+        row["settings"] = json.dumps(json.loads(row["settings"]) | {"made_up": made_up})
     study = entry.study + EVIL_NAME
     return compact(entry.entry + EVIL_NAME, study, row, parts, results / "lake")
 
 
+def _judged(entry: Entry, results: Path) -> Entry:
+    """What a judge of an evil name says of some chains of a run."""
+    file = results / "lake" / entry.tables[TRAJECTORIES.name].path
+    part = results / "parts" / "judgements.parquet"
+    pl.read_parquet(file, glob=False, columns=["run", "trajectory"]).head(20).with_columns(
+        judge=pl.lit(JUDGE),
+        version=pl.lit(EVIL),
+        valid=pl.int_range(pl.len()) % 2 == 0,
+        reason=pl.lit(EVIL),
+    ).write_parquet(part)
+    parts = {JUDGEMENTS.name: [part]}
+    return compact(f"judgements-{JUDGE}-{entry.entry}", entry.study, None, parts, results / "lake")
+
+
 def _evil_rows(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    if table == EVALUATIONS.name:
+        twin = rows.filter(pl.col("benchmark") == BENCHMARK)
+        rows = pl.concat([rows, twin.with_columns(pl.col("benchmark") + EVIL_NAME)])
     texts = [column.name for column in TABLES[table].columns if column.type == pl.String]
     return rows.with_columns(
         pl.Series(name, [_evil_value(name, value) for value in rows[name]], pl.String)

@@ -101,9 +101,14 @@ def test_a_page_beyond_the_end_is_empty(
 def plainly_sorted(rows: Rows, name: str, descending: bool) -> list[str]:
     """Ids by a column, nulls last, ties in the order of the log."""
     rows = sorted(rows, key=lambda row: (row["run"], row["step"], row["group"], row["slot"]))
+    rows = [{**row, "age": age_of(row)} for row in rows]
     known = [row for row in rows if row.get(name) is not None]
     known.sort(key=lambda row: row[name], reverse=descending)  # keeps the order of equals
     return [row["trajectory"] for row in known + [row for row in rows if row.get(name) is None]]
+
+
+def age_of(row: dict[str, Any]) -> int | None:
+    return None if row["birth_step"] is None else row["step"] - row["birth_step"]
 
 
 @pytest.mark.parametrize("few", [paging.FEW_ROWS, 0])

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 NAMES = ("a", "b:c", "it's")  # of runs, arms, studies, questions, benchmarks and finish reasons
 FEW: dict[Any, tuple[Any, ...]] = {
     INT: (0, 1, 2, 3, None),
-    FLOAT: (0.0, 0.5, 1.25, math.nan, None),
+    FLOAT: (0.0, 0.5, 1.25, math.nan, math.inf, None),
     BOOL: (True, False, None),
 }
 RESPONSES = ("Six \n7", "17 is 7", "seven", "%_", "(7)", "", "⟦É⟧", None)
@@ -64,6 +64,7 @@ ONES = {
     "step_max": some(0, 1, 3),
     "level": several(1, 2),
     "bucket": several(0, 3),
+    "bucket_drawn": several(1, 2),
     "replayed": some(True, False),
     "correct": some(True, False),
     "ungraded": st.booleans(),
@@ -95,15 +96,17 @@ def passes(row: Row, name: str, value: Any) -> bool:
     base, _, end = name.rpartition("_")
     if base in ranged and end in ("min", "max"):
         number = ranged[base]
-        return number is not None and (number >= value if end == "min" else number <= value)
+        if number is None or not math.isfinite(number):
+            return False
+        return number >= value if end == "min" else number <= value
     if name == "study":
         return run["study"] == value
     if name in ("arms", "seeds"):
         return run[name[:-1]] in value
     if name == "bucket":
         return row["group_successes"] in value
-    if name == "level":
-        return row["level"] in value
+    if name in ("level", "bucket_drawn"):
+        return row[name] in value
     if name == "ungraded":
         return row["correct"] is None
     if name == "markers":
@@ -161,7 +164,8 @@ def test_rows_found_are_those_that_pass_every_filter(
 
 def test_a_table_has_the_filters_whose_columns_it_has() -> None:
     training, evaluation = set(filters_of("training")), set(filters_of("evaluation"))
-    assert training - evaluation == {"bucket", "replayed", "markers", "age_min", "age_max"}
+    buckets = {"bucket", "bucket_drawn"}
+    assert training - evaluation == {*buckets, "replayed", "markers", "age_min", "age_max"}
     assert evaluation - training == {"benchmark"}
     assert training | evaluation == set(ONES)
     asked = Filters(source="evaluation", bucket=(1,), replayed=False, arms=("a",), text="x")

@@ -146,7 +146,7 @@ def test_buffer_rules(golden: duckdb.DuckDBPyConnection, scope: Scope) -> None:
         if rule := settings.get("experience"):
             expected.append(
                 {name: row[name] for name in OF_RUN}
-                | {"rule": rule["draw"]}
+                | {"replay": rule["replay"], "rule": rule["draw"]}
                 | {name: rule[name] for name in ("mu", "sigma", "sigma_unit")}
                 | {"group_size": settings["rollout"]["group_size"]}
             )

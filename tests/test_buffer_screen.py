@@ -11,10 +11,21 @@ from lake_fixture import STEPS, STUDY, DemoResults
 from screens import open_screen, texts, write_import
 
 from analysis import buffer_figures as figures
+from analysis.browse import Filters, page
 from analysis.buffer_filling import event_rates, occupancy
-from analysis.concentration import gini, lorenz, mean_over_runs, top_share
-from analysis.draw_rule import PLAYS, arm_draws, bucket_weights, play, strayed
+from analysis.concentration import (
+    curves,
+    gini,
+    lorenz,
+    mean_over_runs,
+    over_time,
+    replaying,
+    reuse,
+    top_share,
+)
+from analysis.draw_rule import PLAYS, ArmDraws, arm_draws, bucket_weights, play, strayed
 from analysis.queries import answer
+from app import state
 from app.components.buffer_views import VIEWS, draws_words
 from exgrpo import selection
 from exgrpo.buckets import Buckets
@@ -94,7 +105,7 @@ def test_draws_of_the_golden_lake_fit_their_rule(golden: duckdb.DuckDBPyConnecti
         assert arm.without == 0
         assert "The draws fit the rule" in draws_words(arm)
         (drawn_behind,) = {str(figures.draws(arm).data[1].customdata[2])}
-        assert drawn_behind == str({"arms": [arm.arm], "bucket": [3], "replayed": True})
+        assert drawn_behind == str({"arms": [arm.arm], "bucket_drawn": [3], "replayed": True})
 
 
 def test_gini_top_and_lorenz_of_known_uses() -> None:
@@ -138,13 +149,91 @@ def test_a_point_of_the_occupancy_names_its_bucket_and_steps(
 def test_events_are_a_row_an_arm_and_a_step(golden: duckdb.DuckDBPyConnection) -> None:
     rows = answer(golden, "buffer_events", study="golden", window=5)
     arms = ["exgrpo", "highest_entropy"]
-    plot = event_rates(rows, arms, 5)
+    steps = answer(golden, "buffer_dynamics", study="golden")
+    plot = event_rates(rows, steps, arms, 5)
     stored = [trace for trace in plot.data if trace.name == "stored"]
     assert [trace.yaxis for trace in stored] == ["y", "y2"]
     assert [trace.showlegend for trace in stored] == [True, False]
     first = rows.filter(arm="highest_entropy", event="stored", first_step=1)
     assert stored[1].y[0] == first["events"].sum() / 2 / 5  # of two runs, in five steps
     assert stored[1].customdata[0] == {"arms": ["highest_entropy"], "step_min": 1, "step_max": 5}
+
+
+def events_of(counts: dict[int, int], run: str = "r") -> pl.DataFrame:
+    """Rows of `buffer_events`: so many stored in the window from each step on."""
+    firsts, events = list(counts), list(counts.values())
+    return pl.DataFrame({"arm": "a", "run": run, "event": "stored"}).join(
+        pl.DataFrame({"first_step": firsts, "events": events}), how="cross"
+    )
+
+
+def test_events_are_counted_a_logged_step() -> None:
+    """25 steps in windows of 10, one stored in each but the 10 of the middle."""
+    steps = pl.DataFrame({"arm": "a", "step": range(1, 26)})
+    (line,) = event_rates(events_of({1: 10, 21: 5}), steps, ["a"], 10).data
+    assert (list(line.x), list(line.y)) == ([5.5, 15.5, 23.0], [1.0, 0.0, 1.0])
+
+
+def test_a_run_that_ended_counts_its_own_steps_only() -> None:
+    rows = pl.concat([events_of({1: 10, 11: 10}), events_of({1: 5}, "short")])
+    steps = pl.DataFrame({"arm": "a", "step": [*range(1, 21), *range(1, 6)]})
+    (line,) = event_rates(rows, steps, ["a"], 10).data
+    assert list(line.y) == [1.0, 1.0]
+
+
+USES = pl.DataFrame(
+    {
+        "arm": ["anew", "again"] * 2,
+        "seed": 0,
+        "run": ["r", "s"] * 2,
+        "first_step": [11, 11, 21, 21],
+        "question": "q",
+        "draws": 2,
+        "replays": [0, 2] * 2,
+    }
+)
+
+
+def test_concentration_ends_at_the_last_step_and_opens_what_its_arm_replays() -> None:
+    assert replaying(USES) == {"again"}
+    ends = {"anew": 25, "again": 25}
+    plot = figures.concentration(over_time(USES, "draws"), "top_1", 10, ends, replaying(USES))
+    lines = {trace.name: trace for trace in plot.data if trace.customdata}
+    assert list(lines["again"].x) == [20, 25]
+    assert [lines[arm].customdata[0]["replayed"] for arm in ("anew", "again")] == [False, True]
+    curve = figures.lorenz_curves(curves(USES, "draws"), replaying(USES))
+    assert {trace.name: trace.customdata[0]["replayed"] for trace in curve.data} == {
+        "anew": False,
+        "again": True,
+    }
+    used = figures.reuse_counts(reuse(USES, "draws"), "questions", "drawn", replaying(USES))
+    assert {trace.name: trace.customdata[0]["replayed"] for trace in used.data} == {
+        "anew": False,
+        "again": True,
+    }
+
+
+def test_an_arm_that_draws_questions_only_opens_fresh_rows_of_the_bucket_drawn_from() -> None:
+    frame = pl.DataFrame(
+        {"bucket": [2], "drawn": [3.0], "expected": [3.0], "low": [2.0], "high": [4.0]}
+    )
+    plot = figures.draws(ArmDraws("question_replay", frame, 1.0, 1, 5, 0, replays=False))
+    assert plot.data[1].customdata[0] == {
+        "arms": ["question_replay"],
+        "bucket_drawn": [2],
+        "replayed": False,
+    }
+
+
+def test_a_point_of_the_draws_opens_as_many_replayed_rows_as_it_counts(
+    golden: duckdb.DuckDBPyConnection,
+) -> None:
+    runs = tuple(answer(golden, "study_runs", study="golden")["run"])
+    exgrpo = next(each for each in arm_draws(golden, "golden", runs) if each.arm == "exgrpo")
+    drawn = dict(exgrpo.frame.select("bucket", "drawn").iter_rows())
+    for behind in figures.draws(exgrpo).data[1].customdata:
+        filters = state.change(Filters(), study="golden", **behind)
+        assert page(golden, filters, 0, 1).total == drawn[behind["bucket_drawn"][0]]
 
 
 def test_arms_without_a_buffer_are_not_shown_first(golden: duckdb.DuckDBPyConnection) -> None:

@@ -149,6 +149,30 @@ def test_a_comparison_by_hand() -> None:
     )
 
 
+def test_one_question_has_no_interval() -> None:
+    a = side_rows(("a0", 0, "x", 1, 2), ("a1", 1, "x", 1, 2))
+    b = side_rows(("b0", 0, "x", 2, 2), ("b1", 1, "x", 2, 2))
+    made = compared(a, b)
+    assert difference_words(made) == "B − A: +50.0 points"
+    assert "no interval" in meaning(made) and "95 %" not in meaning(made)
+
+
+def test_runs_without_seeds_are_crossed_and_not_resampled() -> None:
+    shares = {"x": (0, 3, 4), "y": (1, 2, 2), "z": (4, 4, 0)}
+    cells = [(run, q, k) for q, found in shares.items() for run, k in enumerate(found)]
+    a = side_rows(*[(f"a{run}", None, q, k, 4) for run, q, k in cells])
+    b = side_rows(*[(f"b{run}", None, q, 4 - k, 4) for run, q, k in cells])
+    made = compared(a, b)
+    assert len(made.pairs) == 9 and made.crossed
+    assert made.difference is not None
+    assert (made.difference.seeds, made.difference.questions) == (1, 3)
+    by_question = made.questions["accuracy_b"] - made.questions["accuracy_a"]
+    assert made.difference.value == pytest.approx(by_question.mean())
+    assert "not other runs" in meaning(made) and "other seeds" not in meaning(made)
+    base = compared(a.filter(pl.col("run") == "a0"), b)  # in each of three pairs
+    assert not base.crossed and base.difference is not None and base.difference.seeds == 3
+
+
 def test_one_pair_says_that_its_interval_is_not_over_seeds() -> None:
     a = side_rows(("a0", 0, "x", 1, 2), ("a0", 0, "y", 1, 2))
     b = side_rows(("a1", 1, "x", 2, 2), ("a1", 1, "y", 1, 2))

@@ -18,6 +18,8 @@ from analysis.pairs import (
     compare_sides,
 )
 from app import state
+from app.browser import Browser
+from app.components.compare_responses import answers_behind
 from app.components.compare_result import difference_words, meaning, pairing, question_table
 from app.components.compare_state import (
     Compare,
@@ -25,9 +27,9 @@ from app.components.compare_state import (
     chosen_benchmark,
     chosen_response,
     listed,
-    neighbours,
     side,
 )
+from app.components.steps import neighbours
 from app.links import compare_query
 
 # The state
@@ -80,10 +82,13 @@ ASKED = questions(
 def test_what_was_lost_is_listed_first() -> None:
     assert listed(ASKED, "all")["question"].to_list() == ["lost", "less", "won", "kept"]
     assert listed(ASKED, "right_wrong")["question"].to_list() == ["lost", "less"]
-    assert neighbours(["x", "y", "z"], "y") == ("x", "z")
-    assert neighbours(["x"], "x") == (None, None)
-    assert neighbours(["x"], "q") == (None, None)
     assert question_table(ASKED)["from A to B"].to_list()[:2] == ["right in both", "wrong → right"]
+
+
+def test_the_rows_behind_a_side_are_one_benchmark() -> None:
+    fields = answers_behind("s", "test_id", Side("x", "r"), [2, 4], "q")
+    filters = state.change(Browser(), **fields).filters
+    assert (filters.benchmark, filters.run, filters.step_max) == ("test_id", "r", 4)
 
 
 def test_a_response_like_its_side_comes_first() -> None:

@@ -9,7 +9,7 @@ from replay_loops import assert_same
 
 from analysis.behind import clickable
 from analysis.curves import COSTS, TRAINED, accuracy_by_cost, points_a_run, training_curve
-from analysis.drawing import study_facts
+from analysis.drawing import StudyFacts, study_facts
 from analysis.health import ill
 from analysis.queries import answer
 
@@ -101,6 +101,27 @@ def test_accuracy_runs_over_every_cost(golden: duckdb.DuckDBPyConnection) -> Non
         assert steps == means["step"].to_list()
     empty = accuracy_by_cost(facts, accuracy.clear(), budgets.clear(), None, "time")
     assert says_empty(empty)
+
+
+def test_accuracy_and_its_cost_are_of_the_same_seeds() -> None:
+    """A second seed is still being trained: the accuracy does not hold it, nor may the cost."""
+    spent = {"seed": [0, 0, 1], "step": [0, 10, 0], "sampled_tokens": [0, 100, 40]}
+    budgets = pl.DataFrame(spent | {"study": "s", "run": "r", "arm": "a", "seconds": 1.0})
+    points = [{"step": step, "value": 0.5, "low": 0.4, "high": 0.6} for step in (0, 10)]
+    made = {"level": 0.95, "learning_curves": {"a": points}}
+    plot = accuracy_by_cost(StudyFacts("s", "", [0, 1], ["a"]), None, budgets, made, "tokens")
+    assert [list(trace.x) for trace in plot.data if trace.name == "a"] == [[0, 100]]
+
+
+def test_before_the_analysis_a_seed_without_cost_counts_for_neither() -> None:
+    of_seeds = pl.DataFrame({"study": "s", "arm": "a", "seed": [0, 1], "step": 10})
+    accuracy = of_seeds.with_columns(accuracy=pl.Series([0.2, 0.8]), sampled_tokens=0)
+    budgets = of_seeds.with_columns(
+        run=pl.lit("r"), seconds=1.0, sampled_tokens=pl.Series([100, None])
+    )
+    facts = StudyFacts("s", "", [0, 1], ["a"])
+    plot = accuracy_by_cost(facts, accuracy, budgets, None, "tokens")
+    assert [(*t.x, *t.y) for t in plot.data if t.name == "a"] == [(100, 0.2)]
 
 
 def test_a_training_curve_opens_the_steps_of_its_run() -> None:

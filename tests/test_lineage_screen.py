@@ -17,6 +17,7 @@ from analysis.lineage import Agreement, agreement, change, draws, fate, order_wo
 from analysis.lineage import uses as uses_of
 from analysis.lineage_figures import lineage_timeline
 from analysis.queries import answer
+from app.components.lineage_parts import same, whole_run
 from app.components.lineage_tables import candidate_rows, draw_rows, use_rows
 
 RULES = {
@@ -198,6 +199,20 @@ def test_uses_against_a_plain_loop(of_most: dict[str, Any], most_replayed: str) 
     assert use_rows(table)["k of K"][0] == (
         f"{replays[0]['group_successes']} of {replays[0]['group_size']}"
     )
+
+
+def test_a_log_without_ranks_says_so() -> None:
+    audit = {"released": None, "draws": 1200, "chance": 0.4}
+    assert whole_run(audit) == "the log holds no ranks of its 1,200 draws"
+    assert whole_run(audit | {"released": 0.5}).startswith("in 50% of 1,200 draws")
+
+    def table(agrees: list[bool | None]) -> pl.DataFrame:
+        made = pl.DataFrame({"agrees": agrees}, schema={"agrees": pl.Boolean})
+        return made.with_columns(stored=pl.lit(2))
+
+    assert "no ranks" in same(table([None, None]))
+    assert "one candidate" in same(table([]))
+    assert same(table([True, None, False])) == "the same trajectory in 1 of 2"
 
 
 def test_a_replay_from_outside_has_no_age(of_most: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from lake_fixture import STEPS, STUDY, DemoResults
 from screens import open_screen, texts
 from test_status import begin, log_steps
 
+from analysis import live_logs
 from analysis.live import PlannedRun, read_log, run_status
-from analysis.live_logs import group_of, groups_of, latest_log, latest_status
-from app.components.live_curves import POINTS, clicked, lines_of, live_curves
+from analysis.live_logs import MOST_RUNS, group_of, groups_of, latest_log, latest_status
+from app.components.live_curves import FIRST, POINTS, clicked, lines_of, live_curves
 from app.components.live_rollouts import heading
+from exgrpo.records import Recorder
 
 
 def steps(count: int, **columns: Any) -> pl.DataFrame:
@@ -39,6 +42,15 @@ def test_a_long_line_is_thinned_and_keeps_its_newest_point() -> None:
     line = live_curves([(planned("r"), steps(1001))])["reward"].data[0]
     assert len(line.x) <= POINTS and line.x[-1] == 1001
     assert list(line.x) == sorted(line.x)
+
+
+def test_curves_are_chosen_in_the_address(results: Path) -> None:
+    test = open_screen("live")
+    assert test.pills(key="Live.curves").value == list(FIRST)
+    test.pills(key="Live.curves").set_value(["clipped_share"]).run()
+    assert test.query_params["curves"] == "clipped_share" and not test.exception
+    nonsense = open_screen("live", curves="<b>")
+    assert nonsense.pills(key="Live.curves").value == list(FIRST)
 
 
 def test_a_click_names_run_and_step() -> None:
@@ -67,6 +79,17 @@ def test_a_log_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
     done = latest_log(run.folder)
     assert done is not newer and done.marks is None
     assert latest_log(tmp_path / "nothing").steps.is_empty()
+
+
+def test_readers_at_once_keep_no_more_logs_than_said(tmp_path: Path) -> None:
+    run = begin(tmp_path / "s" / "runs" / "r", steps=2)
+    folders = [tmp_path / f"r{number}" for number in range(MOST_RUNS + 9)]
+    for folder in folders:
+        folder.symlink_to(run.folder)
+    with ThreadPoolExecutor(8) as readers:
+        assert all(log.steps.height == 2 for log in readers.map(latest_log, folders))
+    assert latest_log(folders[-1]) is latest_log(folders[-1])
+    assert len(live_logs._logs) <= MOST_RUNS
 
 
 def test_a_problem_is_looked_at_anew(tmp_path: Path) -> None:
@@ -101,8 +124,8 @@ def test_the_newest_group_with_its_question(demo: DemoResults) -> None:
     assert groups.select("group", "right", "size").rows() == [
         (
             number,
-            sum(bool(r["correct"]) for r in logged if r["group"] == number),
-            sum(r["group"] == number for r in logged),
+            next(r["group_successes"] for r in logged if r["group"] == number),
+            next(r["group_size"] for r in logged if r["group"] == number),
         )
         for number in sorted({row["group"] for row in logged})
     ]
@@ -114,6 +137,19 @@ def test_the_newest_group_with_its_question(demo: DemoResults) -> None:
     assert (found.text, found.gold) == (question["text"], question["gold"])
     assert set(groups_of(folder, 2)["step"]) == {2}
     assert groups_of(folder, 99).is_empty() and group_of(folder, 99, 0) is None
+
+
+def test_k_of_k_counts_as_the_bucket_does(tmp_path: Path) -> None:
+    of_group = {"run": "r", "step": 3, "group": 0, "group_successes": 1, "group_size": 2}
+    slots = [(True, False), (False, False), (None, False), (True, True)]  # correct, replayed
+    rows = [
+        of_group | {"trajectory": str(slot), "slot": slot, "correct": correct, "replayed": replayed}
+        for slot, (correct, replayed) in enumerate(slots)
+    ]
+    recorder = Recorder(tmp_path / "r" / "log", -1)
+    recorder.add("trajectories", rows)
+    recorder.flush(1, 3)
+    assert groups_of(tmp_path / "r").select("right", "size").rows() == [(1, 2)]
 
 
 def test_a_rollout_has_a_line_above_it() -> None:

@@ -1,6 +1,7 @@
 """The maps of difficulty and entropy: axes and boxes as pure functions, and the screen."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from screens import open_screen, texts, write_import
 from streamlit.testing.v1 import AppTest
 
 from analysis.browse import Filters
+from analysis.browse_filters import active
 from analysis.maps import (
     Axis,
     Box,
@@ -49,16 +51,23 @@ def test_a_box_means_the_cells_whose_centres_it_holds(x: Any, y: Any, expected: 
     assert box_to_filters(box(x, y), STEP, BUCKET) == expected
 
 
-def test_the_last_cell_of_entropy_is_open_and_the_first_starts_at_nothing() -> None:
+def test_the_last_cell_of_entropy_is_open_and_the_first_starts_at_0() -> None:
     assert box_to_filters(box((0.2, 0.4), (3, 4)), ENTROPY, BUCKET) == Box(
         bucket=(3, 4), entropy_min=0.2, entropy_max=0.4
     )
     assert box_to_filters(box((0.0, 0.4), (0, 0)), ENTROPY, BUCKET) == Box(
-        bucket=(0,), entropy_max=0.4
+        bucket=(0,), entropy_min=0.0, entropy_max=0.4
     )
     assert box_to_filters(box((0.8, 2.0), (0, 0)), ENTROPY, BUCKET) == Box(
         bucket=(0,), entropy_min=0.8
     )
+
+
+def test_a_box_over_all_entropies_leaves_out_what_is_unknown() -> None:
+    whole = box_to_filters(box((0, 1), (0, 8)), ENTROPY, BUCKET)
+    assert whole is not None
+    assert (whole.entropy_min, whole.entropy_max) == (0.0, None)
+    assert "entropy_min" in active(Filters(entropy_min=whole.entropy_min))
 
 
 def test_a_click_is_its_cell_and_nothing_selected_is_no_box() -> None:
@@ -158,7 +167,7 @@ def test_every_arm_has_a_row_and_a_selection_tells_which() -> None:
     (shape,) = plot.layout.shapes
     assert shape.yref == plot.data[2 * row].yaxis == plot.data[2 * row + 1].yaxis
     for number, arm in enumerate(arms):
-        heat, points = plot.data[2 * number : 2 * number + 2]
+        heat = plot.data[2 * number]
         assert arm in plot.layout.annotations[number].text
         framed = {"box": [{"x": [0, 9], "y": [0, 3], "xref": "x", "yref": heat.yaxis}]}
         assert selected_row(framed) == number
@@ -171,6 +180,23 @@ def test_colours_are_of_all_maps() -> None:
     assert colour_range(CELLS, "right_share") == (0.0, 1.0)
     assert colour_range(CELLS, "mean_entropy") == (0.25, 1.25)  # one value: any range will do
     assert colour_range(CELLS.clear(), "length") == (0.0, 1.0)
+
+
+def test_the_bar_of_the_colours_lies_below_the_maps() -> None:
+    plot = draw_map(placed(CELLS, STEP, BUCKET), STEP, BUCKET, "length")
+    bar = plot.layout.coloraxis.colorbar
+    assert (bar.orientation, bar.yanchor) == ("h", "top")
+    assert bar.y < 0
+
+
+def test_commands_to_copy_quote_the_study(results: Path) -> None:
+    def page() -> None:
+        from app.components.map_figures import study_figure
+
+        study_figure("it's; here", "markers", "t")
+
+    test = AppTest.from_function(page).run()
+    assert shlex.split(test.code[0].value) == ["exgrpo", "analyse", "--study", "it's; here"]
 
 
 def param(test: AppTest, name: str) -> str:
@@ -212,10 +238,11 @@ def test_a_typed_range_goes_into_the_address_and_the_box_can_be_cleared(results:
     assert param(test, "map") == "entropy_step"
 
 
-def test_a_figure_of_the_paper_is_shown_when_the_address_names_it(results: Path) -> None:
-    assert len(open_screen("maps", study=STUDY).get("plotly_chart")) == 1
+def test_a_figure_of_the_paper_is_read_when_the_address_names_it(results: Path) -> None:
+    command = f"exgrpo figures --study {STUDY}"
+    assert command not in texts(open_screen("maps", study=STUDY))
     test = open_screen("maps", study=STUDY, figure="markers")
-    assert len(test.get("plotly_chart")) == 2
+    assert command in texts(test)
     assert param(test, "figure") == "markers"
 
 

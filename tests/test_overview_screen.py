@@ -26,7 +26,7 @@ from analysis.theme import (
 )
 from app.components.bucket_bars import bucket_bars
 from app.components.figure import untitled
-from app.components.overview_arms import clicked_row
+from app.components.overview_arms import behind_arm, clicked_row
 from app.components.overview_health import health_frame
 from app.components.plain import JOINER
 from pipeline.analyse import analyse
@@ -147,6 +147,14 @@ def test_a_click_anywhere_in_a_row_is_of_that_row() -> None:
     assert clicked_row({}) is None
 
 
+def test_an_arm_without_training_opens_its_samples() -> None:
+    comparison = {
+        "arms": [{"arm": "base", "training": None}, {"arm": "a", "training": {"runs": 1}}]
+    }
+    assert behind_arm(comparison, "base") == {"source": "evaluation", "arms": ["base"]}
+    assert behind_arm(comparison, "a") == {"arms": ["a"]}
+
+
 def test_health_says_in_words_what_to_look_at() -> None:
     empty = dict.fromkeys(("ratio_replayed", "ess_replayed", "clipped_share", "entropy", "length"))
     fine = empty | {"run": "a", "arm": "x", "seed": 0, "status": "done", "steps": 9, "reward": 0.5}
@@ -206,4 +214,3 @@ def test_a_figure_without_its_title_gives_the_room_back() -> None:
     bare = untitled(plot)
     assert bare.layout.title.text is None
     assert (bare.layout.height, bare.layout.margin.t) == (224, 44)
-    assert plot.layout.title.text == "t"

@@ -237,6 +237,9 @@ def test_checks_say_how_many_and_in_a_word(broken: duckdb.DuckDBPyConnection) ->
     assert quality.attempt_checks(None)[0].state == "nothing to check"
 
 
+WHOLE = {"groups": 10, "groups_expected": 10}
+
+
 @pytest.mark.parametrize(
     ("total", "logged", "sentence"),
     [
@@ -248,5 +251,24 @@ def test_checks_say_how_many_and_in_a_word(broken: duckdb.DuckDBPyConnection) ->
     ],
 )
 def test_how_far_the_tokens_reach_is_a_sentence(total: int, logged: int, sentence: str) -> None:
-    row = {"trajectories": total, "float_trajectories": logged}
+    row = {"trajectories": total, "float_trajectories": logged} | WHOLE
     assert quality.coverage_sentence(row).endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("logged", "groups", "sentence"),
+    [
+        (25_600, 97, "776 of at least 25,600 logged trajectories are here, in 97 of 3,200 groups."),
+        (100, 97, "776 of the logged trajectories are here, in 97 of 3,200 groups."),
+        (800, 3200, "776 of at least 800 logged trajectories are here."),
+    ],
+)
+def test_a_sample_of_a_log_lacks_no_tokens(logged: int, groups: int, sentence: str) -> None:
+    row = dict.fromkeys(("steps", "steps_expected", "small_groups", "validations"), 0)
+    row |= {"trajectories": 776, "trajectories_expected": 776, "validations_expected": None}
+    row |= {"float_trajectories": logged, "groups": groups, "groups_expected": 3200}
+    assert quality.coverage_sentence(row) == f"A sample: {sentence}"
+    checks = {check.name: check for check in quality.coverage_checks(row)}
+    assert checks["token_floats"].state == "nothing to check"
+    assert (checks["groups_not_here"].found, checks["groups_not_here"].of) == (3200 - groups, 3200)
+    assert all(check.found >= 0 for check in checks.values())

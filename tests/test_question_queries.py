@@ -42,12 +42,9 @@ def test_question_list(golden: duckdb.DuckDBPyConnection, scope: Scope) -> None:
 
 def of_visits(visits: list[Row], events: list[Row]) -> Row:
     runs = [sorted(its, key=visit_key) for its in by(visits, "run").values()]
-    flips = sum(
-        (one["success_share"] > 0.5) != (two["success_share"] > 0.5)
-        for its in runs
-        for one, two in pairwise(its)
-        if 0.5 not in (one["success_share"], two["success_share"])
-    )
+    shares = [[row["success_share"] for row in its] for its in runs]
+    sides = [[share > 0.5 for share in its if share not in (None, 0.5)] for its in shares]
+    flips = sum(one != two for its in sides for one, two in pairwise(its))
     return {
         "runs": len(runs),
         "visits": len(visits),
@@ -79,7 +76,7 @@ def test_a_flip_crosses_one_half_and_an_ungraded_visit_is_none() -> None:
     ]
     with made_catalog(runs=[RUN], trajectories=trajectories) as catalog:
         row = answer(catalog, "question_list").row(0, named=True)
-    assert (row["visits"], row["flips"]) == (5, 1)  # 3 is half right: on neither side
+    assert (row["visits"], row["flips"]) == (5, 2)  # 3 is half right: passed over
     assert (row["first_share"], row["last_share"]) == (1.0, None)
     assert row["text"] is None  # no table of questions
 
@@ -192,9 +189,10 @@ def test_lineage_rules(golden: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     assert {row["replay"] for row in expected} >= {None, "trajectory"}
 
 
-def test_an_outside_source_is_listed_by_its_id() -> None:
-    trajectories = [made(1), replay_of("pool:3:0:1", 2), replay_of("pool:3:0:1", 4)]
+def test_an_outside_source_is_listed_by_its_id_and_an_unknown_one_is_not() -> None:
+    nobody = made(3, replayed=True, source=None)
+    trajectories = [made(1), replay_of("pool:3:0:1", 2), nobody, replay_of("pool:3:0:1", 4)]
     with made_catalog(runs=[RUN], trajectories=trajectories) as catalog:
-        row = answer(catalog, "lineage_replayed").row(0, named=True)
+        (row,) = answer(catalog, "lineage_replayed").to_dicts()
     assert (row["trajectory"], row["replays"]) == ("pool:3:0:1", 2)
     assert (row["first_step"], row["last_step"]) == (2, 4)

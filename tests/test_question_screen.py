@@ -10,7 +10,7 @@ from lake_fixture import STUDY, DemoResults
 from screens import open_screen, texts
 
 from analysis.behind import clickable
-from analysis.question_choice import chosen_questions, closer_arm, drawn_runs, neighbours
+from analysis.question_choice import chosen_questions, closer_arm, drawn_runs
 from analysis.question_figures import (
     accuracy_by_checkpoint,
     bucket_line,
@@ -18,6 +18,7 @@ from analysis.question_figures import (
     question_timeline,
     rollouts_by_slot,
 )
+from app.components.steps import neighbours
 
 LIST = pl.DataFrame(
     {
@@ -150,7 +151,10 @@ def test_every_point_of_a_timeline_opens_its_rows() -> None:
     assert traces["entered"].y == (2,)
     bucket = traces["bucket, seed 0"]
     assert bucket.line.shape == "hv" and bucket.y == (2, 2, None)
-    known = [behind for trace, _, behind in clickable(plot) if trace is not bucket]
+    steps = [behind and behind["step_min"] for behind in bucket.customdata]
+    assert steps == [1, 3, 3]
+    assert bucket.customdata[0] == {"run": "r", "question": "q", "step_min": 1, "step_max": 1}
+    known = [behind for _, _, behind in clickable(plot)]
     assert known and all(known)
     go.Figure(plot.to_dict())  # raises where Plotly does not know a field
 

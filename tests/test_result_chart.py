@@ -5,8 +5,18 @@ import math
 import polars as pl
 import pytest
 
-from analysis.result_chart import KINDS, MOST_POINTS, Chart, Kind, draw, first_guess, missing
-from analysis.result_rows import rows_behind, trajectories
+from analysis.behind import clickable
+from analysis.result_chart import (
+    KINDS,
+    MOST_POINTS,
+    Chart,
+    Kind,
+    draw,
+    first_guess,
+    missing,
+    opens_rows,
+)
+from analysis.result_rows import groups_behind, rows_behind, trajectories
 
 RUNS = ["1e5", "0012", "123456", "a1b2c3"]  # o57
 
@@ -118,6 +128,64 @@ def test_what_a_row_leads_to() -> None:
     assert trajectories(pl.DataFrame({"trajectory": [7]})) is None
     assert rows_behind(frame.select("run", "step")) == [
         {"run": "r", "step_min": 3, "step_max": 3},
-        {},
+        {"step_min": 4, "step_max": 4},
     ]
     assert rows_behind(pl.DataFrame({"n": [1]})) == [{}]
+
+
+def test_a_row_of_a_summary_leads_to_what_its_columns_name() -> None:
+    frame = pl.DataFrame(
+        {
+            "arm": ["a", None],
+            "seed": [3, 4],
+            "step": [5, 6],
+            "group_successes": [2, 1],
+            "benchmark": [None, "b"],
+            "correct": [0.5, 0.7],  # a rate is no flag
+            "n": [1, 2],
+        }
+    )
+    step = {"step_min": 5, "step_max": 5}
+    assert rows_behind(frame) == [
+        {"arms": ["a"], "seeds": [3], "bucket": [2], **step},
+        {
+            "seeds": [4],
+            "bucket": [1],
+            "step_min": 6,
+            "step_max": 6,
+            "benchmark": "b",
+            "source": "evaluation",
+        },
+    ]
+
+
+def test_a_bar_leads_to_all_its_rows() -> None:
+    frame = pl.DataFrame(
+        {
+            "arm": ["a", "a", "b", "b"],
+            "seed": [1, 0, 1, None],
+            "step": [5, 9, 7, 7],
+            "run": ["r", "s", "t", "t"],
+            "n": [1, 2, 3, 4],
+        }
+    )
+    behind = [
+        {"arms": ["a"], "seeds": [0, 1], "step_min": 5, "step_max": 9},
+        {"arms": ["b"], "run": "t", "step_min": 7, "step_max": 7},
+    ]
+    assert groups_behind(frame, "arm") == behind
+    for kind in ("bar", "box"):
+        marks = clickable(draw(frame, Chart(kind, "arm", "n")))
+        assert [each for _, _, each in marks] == behind
+    ids = pl.DataFrame({"k": [1, 1, 2], "trajectory": ["x", "y", "z"], "arm": ["a"] * 3})
+    assert groups_behind(ids, "k") == [{"arms": ["a"]}, {"trajectory": "z"}]
+    many = pl.DataFrame({"k": [1] * 21, "seed": list(range(21))})
+    assert groups_behind(many, "k") == [{}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_charts_without_rows_behind_are_known(kind: Kind) -> None:
+    frame = pl.DataFrame({"n": [1, 2], "m": [1, 2], "arm": ["a", "b"]})
+    never = kind in ("histogram", "heatmap")
+    assert opens_rows(draw(frame, Chart(kind, "n", "m"))) is not never
+    assert not opens_rows(draw(frame.drop("arm"), Chart(kind, "n", "m")))

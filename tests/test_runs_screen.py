@@ -22,7 +22,8 @@ from analysis.provenance import (
     origin,
 )
 from analysis.settings_diff import Difference
-from app.components.run_quality import rows_behind
+from app.components.plain import plain
+from app.components.run_quality import behind_heading, rows_behind
 from app.components.run_tables import (
     check_table,
     difference_table,
@@ -69,8 +70,20 @@ def test_settings_and_differences_as_tables() -> None:
     assert table.rows() == [("a.b", "true", "yes or no"), ("c", "null", "")]
     found = [Difference("a", "1", None), Difference("b", None, '"x"')]
     table = difference_table(found, "one", "one")
-    assert table.columns == ["setting", "one", "one (2)"]
+    assert table.columns == ["setting", "A: one", "B: one"]
     assert table.rows() == [("a", "1", "(not set)"), ("b", "(not set)", '"x"')]
+
+
+@pytest.mark.parametrize("names", [("setting", "x"), ("x", "setting"), ("A: x", "B: x")])
+def test_runs_of_any_name_are_columns_of_their_own(names: tuple[str, str]) -> None:
+    table = difference_table([Difference("a", "1", "2")], *names)
+    assert table.rows() == [("a", "1", "2")] and len(set(table.columns)) == 3
+
+
+def test_the_name_of_a_judge_is_no_markup() -> None:
+    hostile = "Verdicts of judge <b>[x](http://a.b)</b> against `correct`"
+    said = behind_heading(Check("judge_0", hostile, 1, 1234, ""))
+    assert said == f"**{plain(hostile)}**: 1 of 1,234." and "[x](" not in said
 
 
 def test_checks_as_a_table_have_a_word_and_a_sign() -> None:
@@ -188,7 +201,7 @@ def test_two_runs_are_held_together(results: Path, analysed: DemoResults) -> Non
     right = next(run for run in settings if settings[run].arm == "on_policy")
     test = open_screen("runs", run=left, other=right, view="differences")
     table = test.dataframe[1].value
-    assert list(table.columns) == ["setting", left, right]
+    assert list(table.columns) == ["setting", f"A: {left}", f"B: {right}"]
     by_name = {row.iloc[0]: (row.iloc[1], row.iloc[2]) for _, row in table.iterrows()}
     assert by_name["arm"] == ('"exgrpo"', '"on_policy"')
     assert by_name["experience.replay"] == ('"trajectory"', '"none"')

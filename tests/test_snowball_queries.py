@@ -82,7 +82,8 @@ def test_snowball_counts(
     names = ("study", "arm", "seed", "run")
     columns = ("right_fresh", "marked", "replayed", "replayed_marked")
     expected = [
-        dict(zip(names, run, strict=True)) | dict(zip(columns, map(sum, zip(*counts)), strict=True))
+        dict(zip(names, run, strict=True))
+        | dict(zip(columns, map(sum, zip(*counts, strict=True)), strict=True))
         for run, counts in runs.items()
     ]
     frame = answer(golden, "snowball_counts", marker=marker)

@@ -1,5 +1,6 @@
 """The snowball: what is drawn of the detector's findings, and the screen."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,20 @@ def test_the_screen_shows_the_card_and_what_would_count(results: Path) -> None:
     assert not test.dataframe
     assert open_screen("snowball", study=STUDY, parts="true").toggle[0].value
     assert "What would count as a snowball" in "\n".join(each.label for each in test.expander)
+
+
+def test_the_power_of_the_verdict_is_beside_its_card(results: Path) -> None:
+    path = results / STUDY / "analyses" / "claims.json"
+    before = path.read_text()
+    power = {"power": 0.026, "smallest_effect": None}
+    whole = json.loads(before)
+    claims = [item | (power if item["id"] == "C8" else {}) for item in whole["claims"]]
+    path.write_text(json.dumps(whole | {"claims": claims}))
+    try:
+        said = texts(open_screen("snowball", study=STUDY))
+    finally:
+        path.write_text(before)
+    assert "Power to find a strong snowball: 3 %." in said
 
 
 def test_the_screen_lists_parts_and_offenders(

@@ -1,7 +1,9 @@
 """The SQL screen through AppTest: addresses, explain, charts, schema, history, named queries."""
 
+import io
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hostile_sql import HOSTILE_SQL
 from lake_fixture import STUDY, DemoResults
@@ -11,11 +13,12 @@ from streamlit.testing.v1 import AppTest
 from analysis.catalog import open_catalog
 from analysis.errors import UserError
 from analysis.examples import EXAMPLES
+from analysis.exporting import EXPORTS, csv, parquet
 from analysis.lookups import first_rows, frequent_values
 from analysis.named import OTHER_TOPIC, TOPICS, topic
 from analysis.queries import ask, explain_named, explain_plan, named_queries
 from app import state
-from app.sql_question import HISTORY, Question, another
+from app.sql_question import HISTORY, SqlQuestion, another
 
 ROWS = "select trajectory, run, step, mean_entropy from trajectories"
 
@@ -25,7 +28,7 @@ def press(test: AppTest, label: str) -> AppTest:
 
 
 def test_every_state_comes_back_from_its_address() -> None:
-    question = Question(
+    question = SqlQuestion(
         named="arm_summary",
         parameters=("study=a", "run=b,c", "run=d=e"),
         limit=100_000,
@@ -35,17 +38,20 @@ def test_every_state_comes_back_from_its_address() -> None:
         x="x",
         y="y",
         colour="c",
+        row="r:1:2:3",
         topic="Entropy",
+        chosen="buckets",
         table="runs",
         find="of",
     )
-    assert state.from_query(Question, state.to_query(question)) == question
-    assert state.from_query(Question, {"limit": ["7"], "seconds": ["1e9"]}) == Question()
+    assert state.from_query(SqlQuestion, state.to_query(question)) == question
+    assert state.from_query(SqlQuestion, {"limit": ["7"], "seconds": ["1e9"]}) == SqlQuestion()
 
 
 def test_another_query_drops_what_was_chosen_for_the_columns() -> None:
-    before = Question(sql="a", limit=100, x="x", y="y", colour="c", shown_as="bar", explain=True)
-    assert another(before, named="b") == Question(named="b", limit=100, shown_as="bar")
+    columns = {"x": "x", "y": "y", "colour": "c", "row": "r:1:2:3", "chosen": "d"}
+    before = SqlQuestion(sql="a", limit=100, shown_as="bar", explain=True, **columns)
+    assert another(before, named="b") == SqlQuestion(named="b", limit=100, shown_as="bar")
 
 
 def test_explain_shows_a_plan_and_run_the_rows(results: Path) -> None:
@@ -125,6 +131,49 @@ def test_named_queries_are_grouped(results: Path) -> None:
     test = open_screen("sql", topic="Entropy")
     names = [name.split(" — ")[0] for name in test.selectbox[2].options]
     assert names == sorted(name for name in named_queries() if topic(name) == "Entropy")
+
+
+def test_a_query_that_is_chosen_is_in_the_address_before_it_is_run(results: Path) -> None:
+    test = open_screen("sql", named="arm_summary", parameters=[f"study={STUDY}"])
+    answer = test.dataframe[-1].value
+    test.selectbox(key="SqlQuestion.chosen").set_value("studies").run()
+    assert test.query_params["chosen"] == "studies"
+    assert test.dataframe[-1].value.equals(answer)  # of the query that was run
+    again = open_screen("sql", chosen="studies")
+    assert again.selectbox(key="SqlQuestion.chosen").value == "studies"
+    assert "rows**" not in texts(again)
+    fallen = open_screen("sql", chosen="no such query", named="arm_summary")
+    assert fallen.selectbox(key="SqlQuestion.chosen").value == "arm_summary"
+    press(again, "Run")
+    assert "chosen" not in again.query_params and again.query_params["named"] == "studies"
+
+
+def test_the_chosen_row_is_opened_from_a_link(demo: DemoResults, results: Path) -> None:
+    row = demo.rows["trajectories"][0]["trajectory"]
+    test = open_screen("sql", sql=ROWS, row=row)
+    assert any("Open the chosen row" in link.proto.label for link in test.get("page_link"))
+    assert "Click a row" in texts(open_screen("sql", sql=ROWS, row="none:1:1:1"))
+
+
+def test_a_chart_says_when_its_marks_open_no_rows(results: Path) -> None:
+    for kind, said in (("bar", False), ("histogram", True), ("heatmap", True)):
+        test = open_screen(
+            "sql",
+            sql="select step, seed from runs join steps using (run)",
+            shown_as=kind,
+            x="step",
+            y="seed",
+        )
+        assert ("open no rows" in texts(test)) is said
+
+
+def test_an_answer_is_saved_in_each_format_with_a_warning_of_formulas(results: Path) -> None:
+    frame = pl.DataFrame({"a": [1, None], "b": ["=HYPERLINK(1)", "é"], "c": [[1, 2], None]})
+    assert pl.read_parquet(io.BytesIO(parquet(frame))).equals(frame)
+    assert csv(frame).decode().splitlines()[1] == '1,=HYPERLINK(1),"[1, 2]"'
+    test = open_screen("sql", sql=ROWS)
+    assert [item.proto.label for item in test.get("download_button")] == list(EXPORTS)
+    assert "take texts that begin with =" in texts(test)
 
 
 def test_a_copy_of_a_named_query_can_be_edited(results: Path) -> None:

@@ -35,6 +35,12 @@ def frame(logged: dict[str, Any]) -> pl.DataFrame:
     )
 
 
+def test_a_ratio_beyond_all_numbers_is_drawn() -> None:
+    logged = {"token_ids": [1], "behaviour_logprobs": [-800.0], "logprobs": [0.0]}
+    page = tokens_html(frame(logged | {"entropies": [0.1]}), SCALES["ratio"])
+    assert "ratio          inf" in page and "log-ratio      800.0000" in page
+
+
 def test_weights_of_real_tokens_have_the_mean_and_the_ends_that_training_logged() -> None:
     objectives = {row["run"]: read_objective(row["settings"]) for row in rows("runs")}
     tokens = {row["trajectory"]: row for row in rows("tokens")}

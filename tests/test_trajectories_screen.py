@@ -9,17 +9,20 @@ import pytest
 from lake_fixture import STUDY, DemoResults
 from screens import open_screen, texts
 
-from analysis.browse import columns_of
+from analysis.browse import Page, columns_of, sortable
 from analysis.browse_filters import Filters
-from analysis.notes import Note, write_note
+from analysis.exporting import parquet
+from analysis.notes import Note, read_notes, write_note
 from analysis.sample_id import SampleKey
 from app import state
 from app.browser import Browser, sorted_by, switched
-from app.components.export import parquet
+from app.components.answers import right_of
+from app.components.bucket_bars import bucket_bars
 from app.components.filter_chips import chips, without_chip
 from app.components.filters import answered
 from app.components.row_picker import clicked
-from app.components.trajectory_rows import meaning
+from app.components.sample import counted
+from app.components.trajectory_rows import SORTED_BY, column_config, meaning
 
 
 def key(row: dict[str, object]) -> SampleKey:
@@ -69,8 +72,42 @@ def test_a_sample_is_read_with_those_beside_it(results: Path, analysed: DemoResu
     assert {row["response"], question["text"], question["gold"], row["extracted"]} <= set(shown)
     table = test.dataframe[1].value
     assert list(table["sample"]) == list(range(len(beside)))
-    right = sum(other["correct"] is True for other in beside)
-    assert f"{right} of {len(beside)} right" in texts(test)
+    graded = [other["correct"] for other in beside if other["correct"] is not None]
+    assert f"{sum(graded)} of {len(graded)} right" in texts(test)
+
+
+def test_samples_are_counted_of_those_that_are_graded() -> None:
+    page = Page(pl.DataFrame({"correct": [True, False, None, True]}), 4)
+    assert counted(page) == "2 of 3 right, 1 ungraded"
+    assert counted(replace(page, total=2000)) == "2 of 3 right, 1 ungraded (the first 4 of 2,000)"
+
+
+def test_a_sample_has_its_link_and_its_maths(results: Path, analysed: DemoResults) -> None:
+    id = key(analysed.rows["evaluations"][0]).id
+    test = open_screen("trajectories", source="evaluation", trajectory=id, view="entropy")
+    view = test.segmented_control(key="Browser.view")
+    assert (view.options, view.value) == (["raw text", "LaTeX"], "raw")  # it has no tokens
+    view.set_value("latex").run()
+    assert not test.exception and test.query_params["view"] == "latex"
+    links = [item.value for item in test.code if item.value.startswith("http") or "?" in item.value]
+    assert any("trajectory=" in link and "view=latex" in link for link in links)
+
+
+def test_age_is_sorted_by_itself_and_no_other_header_shows_it() -> None:
+    assert "age" in sortable("training") and "age" not in sortable("evaluation")
+    sorted_so = sorted_by(Browser(), SORTED_BY.get("age", "age"))
+    assert sorted_so.filters.sort == "age"
+    config = column_config(("age", "birth_step", "step"), sorted_so.filters)
+    assert [config[name]["label"] for name in config] == ["age ↑", "birth_step", "step"]
+
+
+def test_an_unknown_k_is_said() -> None:
+    assert right_of(3, 8, " right") == "3 of 8 right"
+    assert right_of(None, 8, " right") == right_of(None, None) == "k not known"
+    buckets = pl.DataFrame(
+        [(None, None, 5), (2, 4, 3)], ["group_successes", "group_size", "groups"], orient="row"
+    )
+    assert bucket_bars(buckets).data[0].x == ("k not known", "2 of 4")
 
 
 @pytest.mark.parametrize("id", ["no:1:2:3", "a:1:b:c:0", "x" * 5000, f"a:{10**30}:b:c:0"])
@@ -88,6 +125,36 @@ def test_the_next_sample_is_a_key_away(results: Path, analysed: DemoResults) -> 
     test.button(key="browser.next").click().run()
     assert test.query_params["trajectory"] == order[10].id
     assert test.query_params["page"] == "2"
+
+
+def test_a_sample_is_starred_and_noted_where_it_is_read(
+    own: DemoResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(own.results))
+    id = key(own.rows["evaluations"][0]).id
+    test = open_screen("trajectories", source="evaluation", trajectory=id)
+    test.button(key="detail.star").click().run()
+    test.text_area(key=f"detail.note.{id}").set_value("odd").run()
+    kept = read_notes(own.results)[id]
+    assert (kept.starred, kept.note) == (True, "odd")
+    starred = open_screen("trajectories", source="evaluation", starred="true")
+    assert starred.dataframe[0].value.shape[0] == 1
+
+
+def test_the_place_of_the_open_row_is_said(
+    own: DemoResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXGRPO_RESULTS", str(own.results))
+    starred, other = (row["trajectory"] for row in own.rows["trajectories"][:2])
+    write_note(own.results, Note(starred, True))
+
+    def place(trajectory: str, **query: str) -> str:
+        said = texts(open_screen("trajectories", trajectory=trajectory, **query))
+        return next(line for line in said.splitlines() if "of the table" in line)
+
+    assert place(starred, starred="true") == "the only row of the table"
+    assert place(other, starred="true") == "not on this page of the table"
+    assert place(other, size="10000") == "in the order of the table"
 
 
 def test_switching_the_table_keeps_what_both_have(results: Path) -> None:

@@ -6,6 +6,7 @@
 -- column arm: arm
 -- column seed: seed of the run
 -- column run: run id
+-- column replay: trajectory, question (drawn anew, none replayed) or none
 -- column rule: weight of a bucket: gaussian, linear, sqrt or uniform; `questions`: every question alike
 -- column mu: centre of the Gaussian, as a share of K [share]
 -- column sigma: its width, in the unit of `sigma_unit`
@@ -16,6 +17,7 @@ select
     arm,
     seed,
     run,
+    settings ->> '$.experience.replay' as replay,
     settings ->> '$.experience.draw' as rule,
     (settings ->> '$.experience.mu')::double as mu,
     (settings ->> '$.experience.sigma')::double as sigma,

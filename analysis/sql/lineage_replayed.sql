@@ -28,7 +28,7 @@ with replays as (
         max(step) as last_step,
         any_value(chain_valid) as chain_valid
     from trajectories
-    where replayed
+    where replayed and source is not null
     group by run, source
     qualify row_number() over (partition by run order by replays desc, source) <= $most
 ),

@@ -1,7 +1,7 @@
 -- purpose: Which are the trajectories that a check of the data quality found?
 -- grain: a trajectory
 -- param study text = null: the study; all if null
--- param run text[] = null: runs; all if null
+-- param run text[] = null: runs; all if null, which reads every response of them: seconds
 -- param check text = no_entropy: a column of `quality_trajectories` from `duplicate_id` on
 -- param most integer >= 1 = 100: trajectories of a run at most, the first ones
 -- column study: study

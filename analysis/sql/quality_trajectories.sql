@@ -1,7 +1,7 @@
 -- purpose: Which trajectories of a run lack what the analyses need?
 -- grain: a run that has trajectories
 -- param study text = null: the study; all if null
--- param run text[] = null: runs; all if null
+-- param run text[] = null: runs; all if null, which reads every response of them: seconds
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run

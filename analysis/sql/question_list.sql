@@ -13,7 +13,7 @@
 -- column right: of them, graded right [trajectory]
 -- column first_share: share right at the first visit, mean over the runs [share]
 -- column last_share: share right at the last visit, mean over the runs; the first, if it is the only one [share]
--- column flips: visits whose share right is above 1/2 and that of the visit before below, or the reverse
+-- column flips: visits whose share right is above 1/2 where it was below before, or the reverse; visits at 1/2 and ungraded ones are passed over
 -- column replays: replayed trajectories
 -- column retired: runs in which it retired
 -- column benchmarks: the benchmarks that ask it, with commas; null: none
@@ -24,6 +24,23 @@ retirements as (
     select run, question
     from experience
     where event = 'retired'
+    group by all
+),
+sides as (
+    select
+        chosen.study,
+        visits.question,
+        visits.success_share > 0.5 as above,
+        lag(visits.success_share > 0.5)
+            over (partition by run, visits.question order by visits.visit) as above_before
+    from visits
+    join chosen using (run)
+    where visits.success_share <> 0.5
+),
+crossings as (
+    select study, question, count(*) as flips
+    from sides
+    where above <> above_before
     group by all
 ),
 trained as (
@@ -37,8 +54,6 @@ trained as (
         sum(visits."right")::bigint as "right",
         avg(visits.success_share) filter (where visits.visit = 1) as first_share,
         avg(visits.success_share) filter (where visits.next_step is null) as last_share,
-        count(*) filter (where (visits.success_share - 0.5) * (visits.previous_share - 0.5) < 0)
-            as flips,
         sum(visits.replayed)::bigint as replays,
         count(distinct retirements.run) as retired
     from visits
@@ -79,7 +94,7 @@ select
     coalesce(trained."right", 0) as "right",
     trained.first_share,
     trained.last_share,
-    coalesce(trained.flips, 0) as flips,
+    coalesce(crossings.flips, 0) as flips,
     coalesce(trained.replays, 0) as replays,
     coalesce(trained.retired, 0) as retired,
     tested.benchmarks,
@@ -87,5 +102,6 @@ select
     tested.accuracy
 from trained
 full join tested using (study, question)
+left join crossings using (study, question)
 left join texts using (question)
 order by study, question

@@ -5,19 +5,18 @@ import polars as pl
 
 from analysis.behind import Behind, rollouts
 from analysis.theme import TEMPLATE
+from app.components.answers import right_of
 
 
 def bucket_bars(buckets: pl.DataFrame) -> go.Figure:
     """Rows of the query `run_buckets` as bars, one a pair of k and K; a bar opens its groups."""
     figure = go.Figure(
         go.Bar(
-            x=buckets.select(pl.format("{} of {}", "group_successes", "group_size"))
-            .to_series()
-            .to_list(),
+            x=[right_of(*key) for key in buckets.select("group_successes", "group_size").rows()],
             y=buckets["groups"].to_list(),
             text=buckets["groups"].to_list(),
             customdata=[_behind(k) for k in buckets["group_successes"]],
-            hovertemplate="%{y} questions with %{x} right<extra></extra>",
+            hovertemplate="right answers: %{x}<br>questions: %{y}<extra></extra>",
         )
     )
     figure.update_xaxes(title="right answers in the group", type="category")

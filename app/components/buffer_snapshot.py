@@ -4,7 +4,7 @@ import polars as pl
 import streamlit as st
 
 from app import data, state
-from app.components.map_rows import rows_that_open
+from app.components.row_opener import rows_that_open
 from app.links import QUESTION, open_rows
 
 HEIGHT = 420

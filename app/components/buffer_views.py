@@ -1,6 +1,6 @@
 """The views of the screen of the experience buffer: each asks only for what it shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -8,7 +8,7 @@ import streamlit as st
 
 from analysis import buffer_figures as figures
 from analysis.buffer_filling import event_rates, occupancy
-from analysis.concentration import Counted, curves, mean_over_runs, over_time, reuse
+from analysis.concentration import Counted, curves, mean_over_runs, over_time, replaying, reuse
 from analysis.draw_rule import ArmDraws, arm_draws
 from analysis.maps import step_window
 from app import data
@@ -25,7 +25,7 @@ VIEWS = {
     "draws": "draws and the rule",
     "snapshot": "at one step",
 }
-MOST_POINTS = 40  # windows on a curve
+MOST_POINTS = 25  # windows on a curve
 SURE = 0.05
 NO_USE = "These runs stored and drew nothing."
 TIMES = {"draws": "times drawn", "replays": "times replayed"}
@@ -57,12 +57,13 @@ def happening(study: str, runs: list[str], arms: Sequence[str], steps: int) -> N
     """What comes in, moves, goes out and is used."""
     window = step_window(steps, MOST_POINTS)
     events = data.answer("buffer_events", study=study, run=runs, window=window)
-    show_figure(event_rates(events, arms, window), "buffer.events", study=study)
+    logged = data.answer("buffer_dynamics", study=study, run=runs)
+    show_figure(event_rates(events, logged, arms, window), "buffer.events", study=study)
 
 
-def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
-    """Age of what is replayed."""
-    window = step_window(steps, MOST_POINTS)
+def aging(study: str, runs: list[str], arms: Sequence[str], ends: Mapping[str, int]) -> None:
+    """Age of what is replayed. ends: the last step of each arm."""
+    window = step_window(max(ends.values()), MOST_POINTS)
     ages = data.answer("buffer_ages", study=study, run=runs, window=window)
     if ages.is_empty():
         st.info("These runs replay no trajectory of their own, so that nothing has an age.")
@@ -70,7 +71,7 @@ def aging(study: str, runs: list[str], arms: Sequence[str], steps: int) -> None:
     without = [arm for arm in arms if arm not in set(ages["arm"])]
     if without:
         st.caption(f"Nothing of its own replays, so is not here: {plain(', '.join(without))}.")
-    show_figure(figures.ages(ages, window), "buffer.ages", study=study)
+    show_figure(figures.ages(ages, window, ends), "buffer.ages", study=study)
     st.caption("Line: median; band: 5 to 95 % of the replayed trajectories; means over runs.")
 
 
@@ -104,7 +105,9 @@ def reusing(study: str, runs: list[str], steps: int, counted: Counted) -> None:
     with left:
         st.text(f"Questions by their {counted}")
         show_figure(
-            figures.reuse_counts(reuse(uses, counted), "questions", TIMES[counted]),
+            figures.reuse_counts(
+                reuse(uses, counted), "questions", TIMES[counted], replaying(uses)
+            ),
             f"buffer.questions.{counted}",
             study=study,
         )
@@ -112,14 +115,21 @@ def reusing(study: str, runs: list[str], steps: int, counted: Counted) -> None:
         st.text("Stored trajectories by their replays")
         counts = mean_over_runs(trajectories.rename({"trajectories": "count"}))
         show_figure(
-            figures.reuse_counts(counts, "trajectories", TIMES["replays"]),
+            figures.reuse_counts(counts, "trajectories", TIMES["replays"], replaying(uses)),
             "buffer.trajectories",
             study=study,
         )
+    st.caption(
+        "A point opens all replayed trajectories of its arm, not only those used so often; the "
+        "point at 0, or of an arm that replays none, all fresh ones."
+    )
 
 
-def concentrating(study: str, runs: list[str], steps: int, counted: Counted, measure: str) -> None:
-    """How unevenly the questions are used."""
+def concentrating(
+    study: str, runs: list[str], ends: Mapping[str, int], counted: Counted, measure: str
+) -> None:
+    """How unevenly the questions are used. ends: the last step of each arm."""
+    steps = max(ends.values())
     window = step_window(steps, MOST_POINTS)
     uses = _uses(study, runs, steps)
     if uses.is_empty():
@@ -129,20 +139,27 @@ def concentrating(study: str, runs: list[str], steps: int, counted: Counted, mea
     with left:
         st.text(f"{figures.MEASURES[measure]}, of all {counted} so far")
         show_figure(
-            figures.concentration(over_time(uses, counted), measure, window),
+            figures.concentration(over_time(uses, counted), measure, window, ends, replaying(uses)),
             f"buffer.concentration.{counted}.{measure}",
             study=study,
         )
         st.caption(
             "Over the questions that were ever stored. Gini: 0 all alike, 1 all on one question. "
-            "Line: mean over runs; band: least to greatest run."
+            "The top 1 % or 10 %: at least one question. Line: mean over runs; band: least to "
+            "greatest run. A point opens what was replayed in its steps, or fresh rows where the "
+            "arm replays no trajectory."
         )
     with right:
         st.text(f"Lorenz curve of all {counted}")
         show_figure(
-            figures.lorenz_curves(curves(uses, counted)), f"buffer.lorenz.{counted}", study=study
+            figures.lorenz_curves(curves(uses, counted), replaying(uses)),
+            f"buffer.lorenz.{counted}",
+            study=study,
         )
-        st.caption("On the dotted line every question is used alike; mean over runs.")
+        st.caption(
+            "On the dotted line every question is used alike; mean over runs. A point opens all "
+            "replayed trajectories of its arm (fresh ones where it replays none)."
+        )
 
 
 def _uses(study: str, runs: list[str], steps: int) -> pl.DataFrame:
@@ -159,8 +176,8 @@ def drawing(study: str, runs: list[str]) -> None:
     st.caption(
         "The arm's rule is in its settings. Here it draws again, many times, from the bucket sizes "
         "that the log tells: a faithful run lies within the grey bar in 95 % of cases; a bucket "
-        "that is always drawn empty leaves nothing to chance. A point opens replayed trajectories "
-        "whose group came to so many right."
+        "that is always drawn empty leaves nothing to chance. A point opens the trajectories "
+        "that were replayed with these draws, or the fresh ones where the arm replays none."
     )
 
     def drawn(arm: ArmDraws) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from analysis.compared_responses import MOST, question_text, responses
 from analysis.pairs import HALF, Comparison, Side
 from app import data, state
+from app.components.answers import ANSWERS
 from app.components.compare_state import TOKEN_VIEWS, Compare, View, chosen_response
 from app.components.diff_view import text_diff_html, token_diff_html
 from app.components.row_picker import row_picker
@@ -21,7 +22,6 @@ VIEWS: dict[View, str] = {
     "entropy": "tokens by entropy",
     "ratio": "tokens by log-ratio",
 }
-ANSWERS = {True: "✓ right", False: "✗ wrong", None: "? ungraded"}
 
 Row = dict[str, Any]
 
@@ -52,7 +52,7 @@ def show_question(
                 TRAJECTORIES,
                 label=f"All answers of {letter} to this question",
                 icon=":material/segment:",
-                query_params=rows_query(**_rows(study, benchmark, side, steps, question)),
+                query_params=rows_query(**answers_behind(study, benchmark, side, steps, question)),
             )
     show_difference(chosen[0], chosen[1], address, logged=benchmark is None)
 
@@ -156,7 +156,7 @@ def _facts(row: Row, start: str) -> str:
     return " · ".join(facts)
 
 
-def _rows(
+def answers_behind(
     study: str, benchmark: str | None, side: Side, steps: list[int], question: str
 ) -> dict[str, Any]:
     """The filters of the rows behind one side of a question."""
@@ -165,7 +165,7 @@ def _rows(
         window = {"step_min": side.first, "step_max": side.last, "replayed": False}
         return {"study": study, "question": question, **runs, **window}
     window = {"step_min": steps[0], "step_max": steps[-1]}
-    source = {"source": "evaluation", "benchmark": (benchmark,)}
+    source = {"source": "evaluation", "benchmark": benchmark}
     return {"study": study, "question": question, **runs, **window, **source}
 
 

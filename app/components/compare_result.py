@@ -11,9 +11,10 @@ from analysis.compare_figure import MOST, question_dots
 from analysis.pairs import HALF, Comparison, Flip
 from analysis.theme import PLOT_CONFIG
 from app import state
-from app.components.compare_state import Compare, listed, neighbours
+from app.components.compare_state import Compare, listed
 from app.components.figure import themed
 from app.components.row_picker import row_picker
+from app.components.steps import neighbours, show_steps
 
 WORDS: dict[Flip, str] = {
     "right_wrong": "right → wrong",
@@ -26,11 +27,14 @@ MATRIX: tuple[tuple[Flip, Flip], ...] = (
     ("wrong_wrong", "wrong_right"),
 )
 CHART = "compare.dots"
+FEWEST = 2  # questions of an interval
 
 
 def difference_words(made: Comparison) -> str:
-    """`B − A: +3.1 [-1.0, +7.2] points`, the 95 % interval in brackets."""
+    """`B − A: +3.1 [-1.0, +7.2] points`, the 95 % interval in brackets; none of one question."""
     assert made.difference is not None
+    if made.difference.questions < FEWEST:
+        return f"B − A: {100 * made.difference.value:+.1f} points"
     return f"B − A: {interval(asdict(made.difference), signed=True)} points"
 
 
@@ -40,19 +44,32 @@ def meaning(made: Comparison) -> str:
     total = made.questions.height
     likely = (better + same / 2) / total
     means = made.questions.select(pl.mean("accuracy_a", "accuracy_b")).row(0)
-    pairs = len(made.pairs)
-    covers = (
-        f"The 95 % interval covers other seeds and other questions like these ({pairs} pairs of "
-        "runs)."
-        if pairs > 1
-        else "There is one pair of runs: the 95 % interval covers other questions like these, "
-        "not other seeds."
-    )
     return (
         f"Accuracy of A {percent(means[0])}, of B {percent(means[1])}, over the same {total:,} "
         f"question{'' if total == 1 else 's'}. B does better on {better:,}, worse on {worse:,}, "
         f"the same on {same:,}; on a question drawn at random B does better with probability "
-        f"{percent(likely)}, equal ones counted half. {covers}"
+        f"{percent(likely)}, equal ones counted half. {_covers(made)}"
+    )
+
+
+def _covers(made: Comparison) -> str:
+    """What the interval of the difference is about, or why there is none."""
+    pairs = len(made.pairs)
+    if made.questions.height < FEWEST:
+        return "One question has no interval: nothing tells how others like it would fare."
+    if made.crossed:
+        return (
+            f"Runs without a seed are paired with every run of the other side ({pairs} pairs that "
+            "share runs): the 95 % interval covers other questions like these, not other runs."
+        )
+    if pairs > 1:
+        return (
+            f"The 95 % interval covers other seeds and other questions like these ({pairs} pairs "
+            "of runs)."
+        )
+    return (
+        "There is one pair of runs: the 95 % interval covers other questions like these, not other "
+        "seeds."
     )
 
 
@@ -106,7 +123,12 @@ def show_result(made: Comparison, address: Compare) -> str | None:
         st.warning("The question that the address names is not among the paired ones:")
         st.code(address.question, language=None)
     if chosen is not None:
-        _steps(ids, chosen)
+        place = (
+            f"question {ids.index(chosen) + 1:,} of {len(ids):,} in the list"
+            if chosen in ids
+            else "this question is not in the list"
+        )
+        show_steps(*neighbours(ids, chosen), _choose, "compare", place)
     return chosen
 
 
@@ -180,22 +202,3 @@ def question_table(questions: pl.DataFrame) -> pl.DataFrame:
         "level",
         "question",
     )
-
-
-def _steps(ids: list[str], chosen: str) -> None:
-    before, after = neighbours(ids, chosen)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for label, key, target in (("Previous", "P", before), ("Next", "N", after)):
-            st.button(
-                label,
-                shortcut=key,
-                disabled=target is None,
-                on_click=_choose,
-                args=(target,),
-                key=f"compare.{label.lower()}",
-            )
-        st.caption(
-            f"question {ids.index(chosen) + 1:,} of {len(ids):,} in the list"
-            if chosen in ids
-            else "this question is not in the list"
-        )

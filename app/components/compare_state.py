@@ -81,14 +81,6 @@ def listed(questions: pl.DataFrame, flip: FlipChoice) -> pl.DataFrame:
     return chosen.sort(order, -pl.col("difference").abs(), "question")
 
 
-def neighbours(ids: list[str], chosen: str | None) -> tuple[str | None, str | None]:
-    """The ids before and after the chosen one; None at an end, or where it is not listed."""
-    if chosen not in ids:
-        return None, None
-    place = ids.index(chosen)
-    return (ids[place - 1] if place else None), (ids[place + 1] if place + 1 < len(ids) else None)
-
-
 def chosen_response(responses: pl.DataFrame, named: str | None, right: bool) -> str:
     """The id of the response that is named, else of the first that is right, or wrong."""
     ids: list[str] = responses["id"].to_list()

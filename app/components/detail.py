@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import data
 from app.browser import Browser, open_trajectory
+from app.components.answers import right_of
 from app.components.group_table import show_group
 from app.components.notes_editor import show_notes
 from app.components.response_view import show_response
@@ -43,7 +44,8 @@ def _headline(row: dict[str, Any]) -> None:
         row["chain_valid"], ""
     )
     rollout = ":violet-badge[↻ replayed]" if row["replayed"] else ":blue-badge[fresh]"
-    facts = f"step {row['step']} · {row['group_successes']} of {row['group_size']} right"
+    k = right_of(row["group_successes"], row["group_size"], " right")
+    facts = f"step {row['step']} · {k}"
     if row["mean_entropy"] is not None:
         facts += f" · entropy {row['mean_entropy']:.4f} nat/token"
     if row["length"] is not None:
@@ -101,18 +103,20 @@ def _lineage(row: dict[str, Any]) -> None:
 
 
 def _all_columns(row: dict[str, Any]) -> None:
+    """Forty rows that few want: made only when asked for."""
+    if not st.toggle("All columns with their meaning", key="detail.columns"):
+        return
     columns = data.schema().filter(
         (pl.col("table") == "trajectories") & (pl.col("column") != "response")
     )
-    with st.expander("All columns with their meaning"):
-        st.dataframe(
-            columns.select(
-                "column",
-                pl.Series("value", [_text(row[name]) for name in columns["column"]]),
-                "meaning",
-            ),
-            hide_index=True,
-        )
+    st.dataframe(
+        columns.select(
+            "column",
+            pl.Series("value", [_text(row[name]) for name in columns["column"]]),
+            "meaning",
+        ),
+        hide_index=True,
+    )
 
 
 def _text(value: Any) -> str:

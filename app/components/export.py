@@ -1,19 +1,18 @@
-"""The rows in sight as a file."""
+"""Rows as a file to be saved."""
 
-import io
+from functools import partial
 
 import polars as pl
 import streamlit as st
 
-
-def show_export(frame: pl.DataFrame, name: str) -> None:
-    """Buttons that save the frame as CSV or Parquet."""
-    with st.popover("Save page", icon=":material/download:"):
-        st.download_button("CSV", frame.write_csv, f"{name}.csv", on_click="ignore")
-        st.download_button("Parquet", lambda: parquet(frame), f"{name}.parquet", on_click="ignore")
+from analysis.exporting import EXPORTS, SPREADSHEETS
 
 
-def parquet(frame: pl.DataFrame) -> bytes:
-    file = io.BytesIO()
-    frame.write_parquet(file)
-    return file.getvalue()
+def show_export(frame: pl.DataFrame, name: str, title: str = "Save page") -> None:
+    """Buttons that save the frame, one for each format; `name` is the file's without its ending."""
+    with st.popover(title, icon=":material/download:"):
+        st.caption(f"CSV: {SPREADSHEETS[0].lower()}{SPREADSHEETS[1:]}")
+        for format, (ending, mime, written) in EXPORTS.items():
+            st.download_button(
+                format, partial(written, frame), f"{name}.{ending}", mime, on_click="ignore"
+            )

@@ -24,6 +24,7 @@ NAMES = {
     "arms": "arm",
     "seeds": "seed",
     "bucket": "k =",
+    "bucket_drawn": "drawn from k =",
     "finish": "ends by",
     "markers": "marked",
 }

@@ -7,6 +7,7 @@ import streamlit as st
 
 from app import data, state
 from app.browser import Browser, open_trajectory
+from app.components.answers import right_of
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import ANSWER, ROLLOUT, group_rows
 from app.links import COMPARE
@@ -15,7 +16,8 @@ from app.links import COMPARE
 def show_group(row: dict[str, Any]) -> None:
     """The rows of the group, this one marked; a click opens another."""
     group = data.answer("group", run=row["run"], step=row["step"], group=row["group"])
-    st.caption(f"Its group: {row['group_successes']} of {row['group_size']} right; click to open")
+    k = right_of(row["group_successes"], row["group_size"], " right")
+    st.caption(f"Its group: {k}; click to open")
     row_picker(
         group_rows(group),
         group["trajectory"].to_list(),

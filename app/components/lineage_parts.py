@@ -6,11 +6,12 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from analysis.lineage import Agreement, agreement, change, draws, order_words, telling_draw
+from analysis.lineage import agreement, change, draws, order_words, telling_draw
 from analysis.lineage_figures import lineage_timeline
 from app import data
 from app.components.figure import show_figure
 from app.components.lineage_tables import candidate_rows, draw_rows, use_rows
+from app.components.row_opener import rows_that_open
 from app.components.row_picker import row_picker
 from app.links import open_rows
 
@@ -88,19 +89,15 @@ def show_draws(
 
 def _corrected_against_released(row: dict[str, Any], table: pl.DataFrame) -> None:
     """How often the released code's entropy chooses as the correct one: here and in the run."""
-    here, when_taken = agreement(table), agreement(table.filter("taken"))
     st.markdown("**Corrected against released choice**")
     lines = [
-        f"- At the draws that took this trajectory: {_same(when_taken)}.",
-        f"- At all draws of its question in this run: {_same(here)}.",
+        f"- At the draws that took this trajectory: {same(table.filter('taken'))}.",
+        f"- At all draws of its question in this run: {same(table)}.",
     ]
     audit = data.answer("selection_audit", run=[row["run"]])
     if audit.height:
         run = audit.row(0, named=True)
-        lines.append(
-            f"- In the whole run: in {run['released']:.0%} of {run['draws']:,} draws; a random "
-            f"choice would in {run['chance']:.0%}."
-        )
+        lines.append(f"- In the whole run: {whole_run(run)}.")
     st.markdown("\n".join(lines))
     st.caption(
         "The released code's mask reads the entropies of other positions (LUFFY#57). Counted are "
@@ -109,10 +106,24 @@ def _corrected_against_released(row: dict[str, Any], table: pl.DataFrame) -> Non
     )
 
 
-def _same(found: Agreement) -> str:
-    if not found.draws:
-        return "never more than one candidate, so nothing to tell apart"
-    return f"the same trajectory in {found.same} of {found.draws}"
+def same(table: pl.DataFrame) -> str:
+    """How often the two choices agree, over rows of `analysis.lineage.draws`."""
+    found = agreement(table)
+    if found.draws:
+        return f"the same trajectory in {found.same} of {found.draws}"
+    if (table["stored"] > 1).any():
+        return "the log holds no ranks, so nothing to tell apart"
+    return "never more than one candidate, so nothing to tell apart"
+
+
+def whole_run(audit: dict[str, Any]) -> str:
+    """The same over a run, from its row of the query `selection_audit`."""
+    if audit["released"] is None:
+        return f"the log holds no ranks of its {audit['draws']:,} draws"
+    return (
+        f"in {audit['released']:.0%} of {audit['draws']:,} draws; a random choice would in "
+        f"{audit['chance']:.0%}"
+    )
 
 
 def show_uses(row: dict[str, Any], uses: pl.DataFrame) -> None:
@@ -126,14 +137,9 @@ def show_uses(row: dict[str, Any], uses: pl.DataFrame) -> None:
         )
         st.caption(CAUTION)
     st.caption("Click a row to read the trajectory and its group as they were at that use.")
-    picked = st.dataframe(
+    rows_that_open(
         use_rows(uses),
-        key="lineage.uses",
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        placeholder="",
+        "lineage.uses",
+        lambda place: open_rows(study=row["study"], trajectory=uses["trajectory"][place]),
         height=min(360, 38 + 35 * uses.height),
     )
-    for number in picked["selection"]["rows"]:
-        open_rows(study=row["study"], trajectory=uses["trajectory"][number])

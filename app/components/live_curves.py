@@ -22,8 +22,8 @@ CURVES = {
 }
 AROUND_ONE = ("ratio_mean_fresh", "ratio_mean_replayed")  # an axis from 0 would hide all of it
 FIRST = ("reward", "entropy", "length")  # those shown unless others are chosen
-POINTS = 120  # a line
-ALL_POINTS = 600  # a figure: its lines share them, for the browser draws each
+POINTS = 120  # a line: each is a mean over more steps than lie between two
+MARKERS = 12  # of them drawn: the browser takes long over each; all can be clicked
 HEIGHT = 300  # px
 MARGIN = {"l": 48, "r": 16, "t": 44, "b": 72}
 
@@ -61,13 +61,12 @@ def lines_of(figure: go.Figure) -> list[str]:
 def _curve(column: str, title: str, runs: Logged) -> go.Figure:
     """runs: with the rows of `steps` smoothed."""
     seen: set[str] = set()
-    points = max(20, min(POINTS, ALL_POINTS // max(1, len(runs))))
     traces = []
     for run, steps in runs:
         line = steps.select("step", column).drop_nulls()
         if line.is_empty():
             continue
-        stride = -(-line.height // points)
+        stride = -(-line.height // POINTS)
         line = line.reverse().gather_every(stride).reverse()  # the newest is always there
         style = look(run.arm)
         traces.append(
@@ -81,7 +80,11 @@ def _curve(column: str, title: str, runs: Logged) -> go.Figure:
                 "legendgroup": run.arm,
                 "showlegend": run.arm not in seen,
                 "line": {"color": style.colour, "dash": style.dash, "width": 1.8},
-                "marker": {"size": 3 if line.height > 1 else 8, "symbol": style.symbol},
+                "marker": {
+                    "size": 4 if line.height > 1 else 8,
+                    "symbol": style.symbol,
+                    "maxdisplayed": MARKERS,
+                },
                 "hovertemplate": "step %{x}: %{y:.3f}<extra>" + escape(run.run) + "</extra>",
             }
         )

@@ -34,7 +34,12 @@ def pick_group(folder: Path, step: int | None, group: int | None, control: dict[
         st.info(f"Step {step} is not in the log of this run. These are the newest rollouts.")
         groups = groups_of(folder)
     if groups.is_empty():
-        st.info("No rollout is logged yet: the first come with the first checkpoint.")
+        st.info(
+            "The rollouts of this run are not in its folder; those in the lake are on the screen "
+            "Trajectories."
+            if (folder / "done.json").is_file()
+            else "No rollout is logged yet: the first come with the first checkpoint."
+        )
         return
     right = {row["group"]: row for row in groups.iter_rows(named=True)}
     numbers = list(right)

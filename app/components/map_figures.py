@@ -1,5 +1,7 @@
 """A figure that the analysis of a study left, with how to read it and what it says."""
 
+from shlex import quote
+
 import streamlit as st
 
 from app import data
@@ -15,7 +17,7 @@ def study_figure(study: str, name: str, key: str) -> None:
     if outputs is None or figure is None:
         command = "analyse" if outputs is None else "figures"
         st.info("It is not made yet. This command makes it:")
-        st.code(f"exgrpo {command} --study {study}", language=None)
+        st.code(f"exgrpo {command} --study {quote(study)}", language=None)
         return
     show_figure(narrow(figure.plot), f"{key}.{study}.{name}", study=study)
     st.caption(plain(figure.reading))

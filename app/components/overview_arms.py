@@ -1,9 +1,10 @@
-"""The arms of a study with their intervals; a click on one opens its trajectories."""
+"""The arms of a study with their intervals; a click on one opens its answers."""
 
 from typing import Any
 
 import streamlit as st
 
+from analysis.behind import Behind, rollouts, samples
 from analysis.closing import UNADJUSTED, meaning
 from app.components.closing_table import closing_table
 from app.links import open_rows
@@ -19,9 +20,18 @@ def arms_table(study: str, comparison: dict[str, Any]) -> None:
         selection_mode=["single-row", "single-cell"],
         alt="Every arm with its accuracy and intervals",
     )
-    st.caption(f"{meaning(comparison)} {UNADJUSTED} A click on an arm opens its trajectories.")
+    st.caption(
+        f"{meaning(comparison)} {UNADJUSTED} A click on an arm opens its trajectories, or its test "
+        f"answers where it was not trained."
+    )
     if (row := clicked_row(event["selection"])) is not None:
-        open_rows(study=study, arms=[table["arm"][row]])
+        open_rows(study=study, **behind_arm(comparison, table["arm"][row]))
+
+
+def behind_arm(comparison: dict[str, Any], arm: str) -> Behind:
+    """The rows of an arm: its trajectories, or its samples if it has no training."""
+    trained = any(each["arm"] == arm and each["training"] for each in comparison["arms"])
+    return rollouts(arm) if trained else samples(arm)
 
 
 def clicked_row(selection: Any) -> int | None:

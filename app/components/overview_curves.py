@@ -48,15 +48,14 @@ def accuracy_curves(
     chosen: tuple[str, ...],
 ) -> None:
     """Validation accuracy of the chosen arms; the field `by` of `kind` says over what."""
-    with st.container(horizontal=True, gap="large"):
-        st.segmented_control(
-            "By",
-            get_args(Cost),
-            format_func=BY.__getitem__,
-            required=True,
-            **state.control(kind, "by", by),
-        )
-        arms = _arms_picker(kind, facts, chosen)
+    st.segmented_control(  # beside something else it would not wrap on a phone
+        "By",
+        get_args(Cost),
+        format_func=BY.__getitem__,
+        required=True,
+        **state.control(kind, "by", by),
+    )
+    arms = _arms_picker(kind, facts, chosen)
     plot = accuracy_by_cost(
         facts,
         None if outputs else data.answer("gain_over_time", study=facts.name),

@@ -12,6 +12,7 @@ from analysis.question_figures import (
 )
 from app.components.figure import show_figure
 from app.components.question_tables import visit_rows as visit_table
+from app.components.row_opener import rows_that_open
 from app.links import open_rows
 
 HOW_TO_READ = (
@@ -54,17 +55,12 @@ def show_visits(study: str, visits: pl.DataFrame, events: pl.DataFrame) -> None:
     """Every visit as a row; a click opens its rollouts."""
     st.subheader("Every visit", anchor=False)
     st.caption("A row is a group of rollouts. Click one to read them.")
-    picked = st.dataframe(
+    rows_that_open(
         visit_table(visits, events),
-        key="question.visits",
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
-        placeholder="",
+        "question.visits",
+        lambda row: open_rows(study=study, **visit_rows(visits.row(row, named=True))),
         height=300,
     )
-    for row in picked["selection"]["rows"]:
-        open_rows(study=study, **visit_rows(visits.row(row, named=True)))
 
 
 def show_tests(study: str, evaluations: pl.DataFrame) -> None:

@@ -1,35 +1,42 @@
 """The response of a trajectory: raw, with its maths typeset, or as tokens coloured by a number."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import polars as pl
 import streamlit as st
 
 from analysis.token_weights import NOT_LOGGED, objective_of, weigh
 from app import data, state
-from app.browser import Browser, read
+from app.browser import Browser, View, read
 from app.components.latex_view import show_latex
 from app.components.marked_text import show_text
 from app.components.surprising import show_surprising
 from app.components.token_view import SCALES, tokens_html
 
 WINDOW = 1500  # tokens drawn at once: more make the page slow
-VIEWS = {"raw": "raw text", "latex": "LaTeX"} | {name: scale.name for name, scale in SCALES.items()}
+TEXTS: dict[View, str] = {"raw": "raw text", "latex": "LaTeX"}
+VIEWS: dict[View, str] = {
+    view: TEXTS[view] if view in TEXTS else SCALES[view].name for view in get_args(View)
+}
 
 
-def show_response(row: dict[str, Any], browser: Browser) -> None:
-    """`row` is a row of `analysis.browse.trajectory`; the address chooses the view."""
+def show_response(
+    row: dict[str, Any], browser: Browser, views: Sequence[View] = tuple(VIEWS)
+) -> None:
+    """`row` is one of `analysis.browse.trajectory` or `sample`; the address chooses of `views`."""
+    view = browser.view if browser.view in views else views[0]
     st.segmented_control(
-        "Response: as text, or its tokens coloured by",
-        list(VIEWS),
+        "Response: as text, or its tokens coloured by" if len(views) > len(TEXTS) else "Response",
+        views,
         format_func=VIEWS.__getitem__,
         required=True,
-        **state.control(Browser, "view", browser.view),
+        **state.control(Browser, "view", view),
     )
     text = row["response"] or ""
-    if browser.view == "raw":
+    if view == "raw":
         show_text(text, browser.filters.text, browser.filters.regex)
-    elif browser.view == "latex":
+    elif view == "latex":
         show_latex(text)
     else:
         _show_tokens(row, browser)

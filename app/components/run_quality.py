@@ -9,6 +9,7 @@ from analysis import data_quality as quality
 from analysis.data_quality import Check
 from analysis.provenance import Attempts, lake_files
 from app import data
+from app.components.plain import plain
 from app.components.row_picker import row_picker
 from app.components.run_tables import check_table
 from app.components.trajectory_rows import ANSWER, PREVIEW_TEXT
@@ -78,7 +79,7 @@ def show_quality(run: str, checks: list[Check], chosen: str | None, on_pick: Any
 
 
 def _behind(run: str, check: Check) -> None:
-    st.markdown(f"**{check.title}**: {check.found:,} of {check.of:,}.")
+    st.markdown(behind_heading(check))
     if check.rows and check.found:
         rows = data.answer("quality_rows", run=[run], check=check.name, most=MOST)
         event: Any = st.dataframe(
@@ -114,6 +115,11 @@ def _behind(run: str, check: Check) -> None:
         )
     if not check.found:
         st.caption("Nothing was found, so there is nothing to show.")
+
+
+def behind_heading(check: Check) -> str:
+    """What was chosen, as Markdown: the title of a check may name a judge of somebody's file."""
+    return f"**{plain(check.title)}**: {check.found:,} of {check.of:,}."
 
 
 def rows_behind(check: Check) -> dict[str, Any] | None:

@@ -51,17 +51,16 @@ def settings_table(settings: Flat) -> pl.DataFrame:
 
 
 def difference_table(found: Sequence[Difference], left: str, right: str) -> pl.DataFrame:
-    """One row a setting that two runs do not share; `left`, `right`: what the columns are called.
+    """One row a setting that two runs do not share; `left`, `right`: their names.
 
-    Two names that are the same are told apart by a number.
+    The letter before a name keeps the columns apart, whatever the runs are called.
     """
-    right = f"{right} (2)" if right == left else right
     rows = [
         (each.name, LACKS if each.left is None else each.left,
          LACKS if each.right is None else each.right)
         for each in found
     ]  # fmt: skip
-    schema = {"setting": pl.String, left: pl.String, right: pl.String}
+    schema = dict.fromkeys(("setting", f"A: {left}", f"B: {right}"), pl.String)
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -5,11 +5,12 @@ from typing import Any
 import streamlit as st
 
 from analysis import browse
+from analysis.browse import Page
 from analysis.browse_filters import Filters
 from app import data
 from app.browser import Browser, open_trajectory
-from app.components.marked_text import show_text
 from app.components.notes_editor import show_notes
+from app.components.response_view import TEXTS, show_response
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import column_config, header, meaning, trajectory_rows
 from app.links import QUESTION
@@ -35,8 +36,7 @@ def show_sample(browser: Browser) -> None:
     text, context = st.columns([3, 2], gap="medium")
     with text:
         _show_question(row)
-        st.caption("Response")
-        show_text(row["response"] or "", browser.filters.text, browser.filters.regex)
+        show_response(row, browser, tuple(TEXTS))
     with context:
         show_notes(row["trajectory"], browser)
         _show_others(row)
@@ -87,8 +87,7 @@ def _show_others(row: dict[str, Any]) -> None:
         sort="sample",
     )
     beside = data.page(filters, 1, MOST, columns=BESIDE)
-    right = beside.frame["correct"].sum()
-    st.caption(f"Samples of this question at this step: {right} of {beside.total} right")
+    st.caption(f"Samples of this question at this step: {counted(beside)}")
     row_picker(
         trajectory_rows(beside.frame, BESIDE),
         beside.frame["trajectory"].to_list(),
@@ -96,6 +95,17 @@ def _show_others(row: dict[str, Any]) -> None:
         "sample.others",
         open_trajectory,
         column_config=column_config(BESIDE, filters),
+    )
+
+
+def counted(page: Page) -> str:
+    """`3 of 4 right`, of the graded ones; what is not graded or not shown besides."""
+    correct = page.frame["correct"]
+    words = f"{correct.sum():,} of {correct.count():,} right"
+    if correct.null_count():
+        words += f", {correct.null_count():,} ungraded"
+    return words + (
+        f" (the first {len(correct):,} of {page.total:,})" * (page.total > len(correct))
     )
 
 

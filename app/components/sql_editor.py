@@ -11,12 +11,12 @@ from analysis.errors import UserError
 from analysis.examples import EXAMPLES, FIRST
 from analysis.named import OTHER_TOPIC, TOPICS, NamedQuery, Parameter, topic
 from app import data, state
-from app.sql_question import LIMITS, SECONDS, Limit, Question, Seconds, another, given, open_sql
+from app.sql_question import LIMITS, SECONDS, Limit, Seconds, SqlQuestion, another, given, open_sql
 
 TIMES = {10: "10 s", 30: "30 s", 120: "2 min", 600: "10 min"}
 
 
-def typed(question: Question) -> None:
+def typed(question: SqlQuestion) -> None:
     """One SELECT in a box; it goes into the address when it is run."""
     with st.form("typed", border=False):
         sql = st.text_area(
@@ -31,23 +31,24 @@ def typed(question: Question) -> None:
             st.button(title, type="tertiary", on_click=open_sql, args=(example,))
 
 
-def named(question: Question) -> None:
+def named(question: SqlQuestion) -> None:
     """A query of `analysis/sql/`; its values go into the address when it is run."""
     known = queries.named_queries()
     topics = (*TOPICS, OTHER_TOPIC)
     about = question.topic if question.topic in topics else None
-    st.pills("About", topics, **state.control(Question, "topic", about))
+    st.pills("About", topics, **state.control(SqlQuestion, "topic", about, chosen=None))
     names = sorted(name for name in known if about is None or topic(name) == about)
-    if question.named in known and question.named not in names:
-        names.append(question.named)
+    chosen = question.chosen if question.chosen in known else question.named
+    if chosen in known and chosen not in names:
+        names.append(chosen)
     if not names:
         st.info("No query is about this.")
         return
     name = st.selectbox(
         "Query (type to search)",
         names,
-        index=names.index(question.named) if question.named in names else 0,
         format_func=lambda name: f"{name} — {known[name].purpose}",
+        **state.control(SqlQuestion, "chosen", chosen if chosen in names else names[0]),
     )
     query = known[name]
     st.caption(f"One row: {query.grain}")
@@ -100,7 +101,7 @@ def _edit(query: NamedQuery, fields: dict[str, list[str]]) -> None:
     open_sql(with_values(query.sql, bound))
 
 
-def _buttons(question: Question, hint: str) -> Callable[[Question], Question] | None:
+def _buttons(question: SqlQuestion, hint: str) -> Callable[[SqlQuestion], SqlQuestion] | None:
     """Run and Explain with the limits; what a press does to the question that was written."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         run = st.form_submit_button("Run", type="primary")

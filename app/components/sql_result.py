@@ -1,8 +1,6 @@
 """The answer to a question in SQL: table or chart, the way to its trajectories, and out of here."""
 
-from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
@@ -10,19 +8,18 @@ import streamlit as st
 from analysis import queries
 from analysis.copying import python, shell, with_values
 from analysis.errors import UserError
-from analysis.exporting import EXPORTS
-from analysis.result_chart import Chart, columns, draw, first_guess, missing
+from analysis.result_chart import Chart, columns, draw, first_guess, missing, opens_rows
 from analysis.result_rows import trajectories
 from app import data, sql_question, state
+from app.components.copy_link import address
 from app.components.errors import show_error
+from app.components.export import show_export
 from app.components.figure import show_titled
 from app.components.row_picker import row_picker
-from app.sql_question import HISTORY, SHOWN_AS, Question, parameters
-
-PICKED = "sql.row"  # in the session: the trajectory of the row that was clicked last
+from app.sql_question import HISTORY, SHOWN_AS, SqlQuestion, parameters
 
 
-def show_answer(question: Question) -> None:
+def show_answer(question: SqlQuestion) -> None:
     """Ask, and show what comes: rows, a plan, or what is wrong."""
     try:
         if question.explain:
@@ -35,14 +32,14 @@ def show_answer(question: Question) -> None:
     sql_question.remember(question)
     _head(question, answer)
     if question.shown_as == "table":
-        _table(answer.frame)
+        _table(question, answer.frame)
     else:
         _chart(question, answer.frame)
 
 
 def history() -> None:
     """What was asked in this session; a click asks it again."""
-    asked: list[Question] = st.session_state.get(HISTORY, [])
+    asked: list[SqlQuestion] = st.session_state.get(HISTORY, [])
     if not asked:
         return
     with st.expander("Asked in this session"):
@@ -55,11 +52,11 @@ def history() -> None:
         row_picker(pl.DataFrame({"question": lines}), places, None, "sql.asked", again)
 
 
-def _named(question: Question) -> str:
+def _named(question: SqlQuestion) -> str:
     return " ".join((question.named or "", *question.parameters))
 
 
-def _head(question: Question, answer: queries.Answer) -> None:
+def _head(question: SqlQuestion, answer: queries.Answer) -> None:
     rows = f"{answer.frame.height:,} row{'' if answer.frame.height == 1 else 's'}"
     cut = ", cut: the query has more" if answer.truncated else ""
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -68,23 +65,14 @@ def _head(question: Question, answer: queries.Answer) -> None:
             "Show as",
             SHOWN_AS,
             label_visibility="collapsed",
-            **state.control(Question, "shown_as", question.shown_as),
+            **state.control(SqlQuestion, "shown_as", question.shown_as),
         )
-        for name, (ending, mime, export) in EXPORTS.items():
-            st.download_button(
-                name,
-                partial(export, answer.frame),
-                file_name=f"answer.{ending}",
-                mime=mime,
-                on_click="ignore",
-                type="tertiary",
-                icon=":material/download:",
-            )
+        show_export(answer.frame, "answer", "Save")
         with st.popover("Copy", icon=":material/content_copy:", type="tertiary"):
             _copy(question)
 
 
-def _copy(question: Question) -> None:
+def _copy(question: SqlQuestion) -> None:
     """Text that asks the same elsewhere; without the limit on rows."""
     sql = filled = question.sql
     values: dict[str, Any] = {}
@@ -94,7 +82,7 @@ def _copy(question: Question) -> None:
         )
         sql, filled = query.sql, with_values(query.sql, values)
     st.caption("Link to this answer")
-    link = f"{st.context.url or ''}?{urlencode(state.to_query(question), doseq=True)}"
+    link = address(st.context.url or "", state.to_query(question))
     st.code(link, language=None, wrap_lines=True)
     st.caption("DuckDB shell, all rows")
     st.code(shell(data.catalog(), filled), language=None, wrap_lines=True)
@@ -102,13 +90,13 @@ def _copy(question: Question) -> None:
     st.code(python(data.catalog(), sql, values), language="python", wrap_lines=True)
 
 
-def _table(frame: pl.DataFrame) -> None:
+def _table(question: SqlQuestion, frame: pl.DataFrame) -> None:
     ids = trajectories(frame)
     if ids is None:
         st.dataframe(frame, hide_index=True, placeholder="")
         return
     known = [id or "" for id in ids]
-    chosen = st.session_state.get(PICKED)
+    chosen = question.row
     row_picker(frame, known, chosen, "sql.answer", _pick)
     if chosen and chosen in known:
         st.page_link(
@@ -122,10 +110,10 @@ def _table(frame: pl.DataFrame) -> None:
 
 
 def _pick(trajectory: str) -> None:
-    st.session_state[PICKED] = trajectory
+    state.write(state.change(state.read(SqlQuestion), row=trajectory))
 
 
-def _chart(question: Question, frame: pl.DataFrame) -> None:
+def _chart(question: SqlQuestion, frame: pl.DataFrame) -> None:
     assert question.shown_as != "table"
     guess = first_guess(frame, question.shown_as)
     known = columns(frame)
@@ -142,7 +130,13 @@ def _chart(question: Question, frame: pl.DataFrame) -> None:
     if said := missing(frame, chart):
         st.info(said)
         return
-    show_titled(draw(frame, chart), "sql.chart")
+    plot = draw(frame, chart)
+    show_titled(plot, "sql.chart")
+    if not opens_rows(plot):
+        st.caption(
+            "The marks of this chart open no rows: those of a histogram of numbers or a heatmap "
+            "never do, others where the answer has a column that names rows, such as run or arm."
+        )
 
 
 def _choose(title: str, known: list[str], field: str, value: str | None, chart: Chart) -> None:
@@ -155,5 +149,5 @@ def _choose(title: str, known: list[str], field: str, value: str | None, chart: 
         index=None,
         placeholder="none",
         width=200,
-        **state.control(Question, field, value, **rest),
+        **state.control(SqlQuestion, field, value, **rest),
     )

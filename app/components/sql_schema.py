@@ -7,10 +7,10 @@ from analysis import lookups
 from app import data, state
 from app.components.plain import plain
 from app.components.row_picker import row_picker
-from app.sql_question import Question, open_sql
+from app.sql_question import SqlQuestion, open_sql
 
 
-def schema_browser(question: Question) -> None:
+def schema_browser(question: SqlQuestion) -> None:
     """One table's columns, or those of any table that the reader looks for."""
     st.subheader("Tables", anchor=False)
     schema = data.schema()
@@ -18,13 +18,13 @@ def schema_browser(question: Question) -> None:
     st.text_input(
         "Find a column",
         placeholder="a name or a meaning",
-        **state.control(Question, "find", question.find or ""),
+        **state.control(SqlQuestion, "find", question.find or ""),
     )
     if question.find:
         _found(schema, question.find)
         return
     table = question.table if question.table and question.table in tables else "trajectories"
-    st.selectbox("Table", tables, **state.control(Question, "table", table))
+    st.selectbox("Table", tables, **state.control(SqlQuestion, "table", table))
     columns = schema.filter(pl.col("table") == table)
     grain, rows = columns.select("grain", "rows").row(0)
     st.caption(f"{rows:,} rows. One row: {plain(grain or '')}")

@@ -150,7 +150,7 @@ def _tip(token: Token) -> str:
         f"log-prob now   {_number(token['logprob'])} nat",
         f"when sampled   {_number(token['behaviour_logprob'])} nat",
         f"log-ratio      {_number(ratio)} nat",
-        f"ratio          {_number(None if ratio is None else math.exp(ratio))}",
+        f"ratio          {_number(None if ratio is None else _exp(ratio))}",
     ]
     if token.get("weight") is not None:
         clipped = ", clipped: no gradient" if token["clipped"] else ""
@@ -161,8 +161,17 @@ def _tip(token: Token) -> str:
     return "\n".join(lines)
 
 
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
 def _number(value: float | None) -> str:
-    return "not logged" if value is None else f"{value:.4f}"
+    if value is None:
+        return "not logged"
+    return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.4g}"
 
 
 def _legend(scale: Scale, found: Spread | None) -> str:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from analysis.browse import ID, PREVIEW
 from analysis.browse_filters import TABLES, Filters, Source
+from app.components.answers import ANSWERS
 from exgrpo.tables import RUNS
 from exgrpo.tables.schema import FLOAT
 
@@ -21,11 +22,11 @@ HEADERS = {
     "mean_entropy": "entropy",
 }
 MEANINGS = {
-    "k_of_K": "right ones of those of the group that count",
+    "k_of_K": "right ones of those of the group that count; sorted by k alone",
     "age": "step less birth step; 0 for a fresh rollout",
     PREVIEW: "its beginning; while searching, the surroundings of the first hit",
 }
-SORTED_BY = {PREVIEW: "response", "k_of_K": "group_successes", "age": "birth_step"}
+SORTED_BY = {PREVIEW: "response", "k_of_K": "group_successes"}
 
 
 def words(flag: str, right: str, wrong: str, unknown: str) -> pl.Expr:
@@ -40,7 +41,7 @@ def words(flag: str, right: str, wrong: str, unknown: str) -> pl.Expr:
     )
 
 
-ANSWER = words("correct", "✓ right", "✗ wrong", "? ungraded")
+ANSWER = words("correct", *ANSWERS.values())
 CHAIN = words("chain_valid", "valid", "flawed", "")
 ROLLOUT = words("replayed", "↻ replayed", "fresh", "")
 PREVIEW_TEXT = pl.col("response").str.slice(0, SHOWN).str.replace_all(r"\s+", " ")

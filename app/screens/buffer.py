@@ -11,7 +11,7 @@ from analysis.concentration import Counted
 from app import data, state
 from app.components import buffer_views as views
 from app.components.buffer_snapshot import most_replayed, snapshot
-from app.components.map_scope import pick_arms, pick_seeds, run_ids, trained_runs
+from app.components.scope import pick_arms, pick_seeds, run_ids, trained_runs
 from app.components.study_picker import pick_study
 
 View = Literal["filling", "events", "age", "ratios", "reuse", "concentration", "draws", "snapshot"]
@@ -96,20 +96,22 @@ def _view(
     address: Buffer, study: str, runs: pl.DataFrame, arms: list[str], last: pl.DataFrame
 ) -> None:
     ids = runs["run"].to_list()
-    steps = max(int(last.filter(pl.col("run").is_in(ids))["step"].max() or 1), 1)  # type: ignore[arg-type]
+    mine = last.filter(pl.col("run").is_in(ids))
+    ends = dict(mine.group_by("arm").agg(pl.col("step").max()).iter_rows())
+    steps = max(ends.values(), default=1)
     match address.view:
         case "filling":
             views.filling(study, ids, arms, steps)
         case "events":
             views.happening(study, ids, arms, steps)
         case "age":
-            views.aging(study, ids, arms, steps)
+            views.aging(study, ids, arms, ends)
         case "ratios":
             views.weighing(study, ids, steps)
         case "reuse":
             views.reusing(study, ids, steps, address.counted)
         case "concentration":
-            views.concentrating(study, ids, steps, address.counted, address.measure)
+            views.concentrating(study, ids, ends, address.counted, address.measure)
         case "draws":
             views.drawing(study, ids)
         case "snapshot":

@@ -8,6 +8,7 @@ import streamlit as st
 
 from analysis.lineage import draws, fate, uses
 from app import data, state
+from app.components.answers import ANSWERS, right_of
 from app.components.lineage_parts import show_draws, show_timeline, show_uses
 from app.components.lineage_tables import replayed_rows
 from app.components.plain import plain
@@ -88,15 +89,15 @@ def _one(address: Lineage, named: str) -> None:
 
 
 def _head(row: dict[str, Any], lineage: pl.DataFrame, born_here: bool) -> None:
-    answer = {True: "✓ right", False: "✗ wrong"}.get(row["correct"], "? ungraded")
     chain = {True: "chain valid", False: "chain flawed"}.get(row["chain_valid"])
     replays = lineage.filter("replayed").height
     arm = plain(row["arm"]) + ("" if row["seed"] is None else f", seed {row['seed']}")
-    facts = [arm, f"**{answer}**", *([chain] if chain else [])]
+    facts = [arm, f"**{ANSWERS[row['correct']]}**", *([chain] if chain else [])]
     facts.append(f"replayed {replays:,} time{'s' * (replays != 1)}")
     if born_here:
         facts.append(f"first sampled at step {row['step']}")
-        facts.append(f"{row['group_successes']} of {row['group_size']} right in its group")
+        k = right_of(row["group_successes"], row["group_size"], " right")
+        facts.append(f"{k} in its group")
         if row["bucket"] is not None:
             facts.append(f"so bucket {row['bucket']}")
         if row["mean_entropy"] is not None:

@@ -90,7 +90,7 @@ def _choose(runs: list[PlannedRun], running: set[str]) -> str:
     also = {"run": None, "step": None, "group": None}
     st.selectbox("Study", studies, width=320, **state.control(Live, "study", study, **also))
     if named is not None and named not in studies:
-        st.warning("Study: there is none here by the name in the address.")
+        st.caption("The study that was asked for has no run in this folder: here is one that has.")
     return study
 
 

@@ -27,8 +27,8 @@ from app import data, state
 from app.components.errors import show_error
 from app.components.map_chart import Mouse, map_chart
 from app.components.map_figures import study_figure
-from app.components.map_rows import rows_that_open
-from app.components.map_scope import pick_arms, pick_seeds, run_ids, trained_runs
+from app.components.row_opener import rows_that_open
+from app.components.scope import pick_arms, pick_seeds, run_ids, trained_runs
 from app.components.study_picker import pick_study
 from app.components.trajectory_rows import column_config, trajectory_rows
 from app.links import TRAJECTORIES, open_rows, rows_query
@@ -188,6 +188,7 @@ def _draw(address: Maps, study: str, runs: list[str], extent: pl.DataFrame) -> N
         "Frame cells with the mouse, or let it click one: their rows come below. The same ranges "
         "can be typed. A cell without colour holds no trajectory"
         + (", or none whose value is known." if address.value != "trajectories" else ".")
+        + (" Both ends of an entropy range count." if "entropy" in KINDS[address.map] else "")
         + (
             " The last row of entropy holds all above it."
             if "entropy" in KINDS[address.map]

@@ -13,12 +13,12 @@ from analysis.question_choice import (
     chosen_questions,
     closer_arm,
     drawn_runs,
-    neighbours,
 )
 from app import data, state
 from app.components.question_runs import show_slots, show_tests, show_timeline, show_visits
 from app.components.question_tables import question_rows
 from app.components.row_picker import row_picker
+from app.components.steps import neighbours, show_steps
 from app.components.study_picker import pick_study
 
 SIZE = 100  # questions a page
@@ -85,8 +85,9 @@ def _list(address: Question, questions: pl.DataFrame) -> pl.DataFrame:
     pages = max(1, -(-found.height // SIZE))
     page = min(max(1, address.page), pages)
     st.caption(
-        f"{found.height:,} of {questions.height:,} questions. Flip: from one visit to the next the "
-        "share of right answers crosses one half. Click a row to see the question below."
+        f"{found.height:,} of {questions.height:,} questions. Flip: the share of right answers "
+        "crosses one half, counted from the last visit that was not at one half. Click a row to "
+        "see the question below."
     )
     if found.is_empty():
         st.info("No question passes these filters.")
@@ -112,19 +113,9 @@ def _one(address: Question, study: str, questions: pl.DataFrame, found: pl.DataF
         st.warning("This study does not hold the question that the address names:")
         st.code(id, language=None)
         return
-    before, after = neighbours(ids, id)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for title, key, target in (("Previous", "P", before), ("Next", "N", after)):
-            st.button(
-                title,
-                shortcut=key,
-                disabled=target is None,
-                on_click=_go,
-                args=(target, ids),
-                key=f"question.{title.lower()}",
-            )
-        place = f"question {ids.index(id) + 1:,} of {len(ids):,}" if id in ids else ""
-        st.caption(place or "this question does not pass the filters of the list")
+    place = f"question {ids.index(id) + 1:,} of {len(ids):,}" if id in ids else ""
+    place = place or "this question does not pass the filters of the list"
+    show_steps(*neighbours(ids, id), lambda to: _go(to, ids), "question", place)
     _head(row.row(0, named=True))
     _history(address, study, id)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import polars as pl
 import streamlit as st
 
+from analysis.claims import show_power
 from analysis.snowball import Snowball
 from analysis.snowball_figures import (
     MARKERS,
@@ -22,7 +23,8 @@ from analysis.snowball_figures import (
 )
 from app import data, state
 from app.components.figure import show_figure
-from app.components.map_scope import trained_runs
+from app.components.plain import plain
+from app.components.scope import trained_runs
 from app.components.snowball_parts import explain, in_words, parts_table, verdict_of
 from app.components.snowball_rows import offenders
 from app.components.study_picker import pick_study
@@ -111,6 +113,8 @@ def _verdict(study: str, address: Snowballs) -> None:
     cards = [] if outputs is None else [pair for pair in outputs.verdicts if pair[0].id == CLAIM]
     for claim, verdict in cards:
         verdict_card(study, claim, verdict)
+        if power := show_power(verdict):
+            st.markdown(plain(f"Power to find a strong snowball: {power}."))
     if outputs is not None and cards:
         in_words([line for each in outputs.observed if each.name == FIGURE for line in each.lines])
         st.toggle(

@@ -22,6 +22,7 @@ from app.components.filter_chips import chips, show_chips
 from app.components.filters import clear, control, show_filters, show_source
 from app.components.row_picker import row_picker
 from app.components.sample import show_sample
+from app.components.steps import show_steps
 from app.components.trajectory_rows import SORTED_BY, column_config, header, trajectory_rows
 
 NAMES = {"training": ("trajectory", "trajectories"), "evaluation": ("sample", "samples")}
@@ -130,19 +131,10 @@ def _turn(key: str) -> None:
 def _steps(browser: Browser, page: Page) -> None:
     """The buttons to the row before and after this one in the table."""
     before, after = neighbour(browser, page, -1), neighbour(browser, page, 1)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for label, key, target in (("Previous", "P", before), ("Next", "N", after)):
-            st.button(
-                label,
-                shortcut=key,
-                disabled=target is None,
-                on_click=state.write,
-                args=(target,),
-                key=f"browser.{label.lower()}",
-            )
-        there = browser.trajectory in page.frame["trajectory"]
-        words = "in the order of the table" if before or after else "the only row of the table"
-        st.caption(words if there else "not on this page of the table")
+    there = browser.trajectory in page.frame["trajectory"]
+    words = "in the order of the table" if before or after else "the only row of the table"
+    place = words if there else "not on this page of the table"
+    show_steps(before, after, state.write, "browser", place)
 
 
 show()
