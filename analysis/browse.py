@@ -180,8 +180,9 @@ def _sql(filters: Filters, name: str) -> str:
 
 def _check_pattern(cursor: duckdb.DuckDBPyConnection, pattern: str) -> None:
     try:
-        # In brackets, as the snippet has it: `\\Q` without its end would swallow them.
-        cursor.execute("SELECT regexp_matches('', '(' || $p || ')')", {"p": pattern}).fetchall()
+        # Also in brackets, as the snippet has it: `\\Q` without its end would swallow them.
+        for each in (pattern, f"({pattern})"):
+            cursor.execute("SELECT regexp_matches('', $p)", {"p": each}).fetchall()
     except duckdb.Error as error:
         reason = explain(error).removeprefix("Invalid Input Error: ")
         raise UserError(f"{pattern!r} is no regular expression (RE2): {reason}.") from error

@@ -130,7 +130,7 @@ def test_the_power_of_the_verdict_is_beside_its_card(results: Path) -> None:
         said = texts(open_screen("snowball", study=STUDY))
     finally:
         path.write_text(before)
-    assert "Power to find a strong snowball: 3 %." in said
+    assert "Power to find a strong snowball: 3 %" in said
 
 
 def test_the_screen_lists_parts_and_offenders(

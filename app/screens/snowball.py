@@ -23,7 +23,6 @@ from analysis.snowball_figures import (
 )
 from app import data, state
 from app.components.figure import show_figure
-from app.components.plain import plain
 from app.components.scope import trained_runs
 from app.components.snowball_parts import explain, in_words, parts_table, verdict_of
 from app.components.snowball_rows import offenders
@@ -114,7 +113,7 @@ def _verdict(study: str, address: Snowballs) -> None:
     for claim, verdict in cards:
         verdict_card(study, claim, verdict)
         if power := show_power(verdict):
-            st.markdown(plain(f"Power to find a strong snowball: {power}."))
+            st.markdown(f"Power to find a strong snowball: {power}")
     if outputs is not None and cards:
         in_words([line for each in outputs.observed if each.name == FIGURE for line in each.lines])
         st.toggle(
