@@ -1,7 +1,7 @@
 """Makes the README's pictures of the dashboard: `python docs/screenshots.py [results]`.
 
-Starts the dashboard on a free port over the results folder and saves
-`docs/images/{overview,trajectories,trajectory,sql}.png`. Needs the `dev` extra and a Chromium.
+Starts the dashboard on a free port over the results folder and saves a picture of seven screens in
+`docs/images/`. Needs the `dev` extra and a Chromium.
 """
 
 import os
@@ -105,7 +105,10 @@ def save_all(address: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with browsing() as page:
         for name, height, url in (
-            ("overview", 1500, ""),
+            ("overview", 1150, ""),
+            ("question", 1900, "question"),
+            ("compare", 1250, "compare"),
+            ("maps", 1400, "maps"),
             ("sql", 900, "sql?" + urlencode({"sql": QUERY})),
             ("trajectories", 900, "trajectories?size=100&sort=mean_entropy&descending=true"),
             ("trajectory", 1250, "trajectories?replayed=true&view=entropy"),

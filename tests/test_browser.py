@@ -109,5 +109,13 @@ def test_every_picture_of_the_readme_is_made_and_small(
 ) -> None:
     tools["save_all"](address, tmp_path)
     sizes = {path.stem: path.stat().st_size for path in tmp_path.glob("*.png")}
-    assert sizes.keys() == {"overview", "trajectories", "trajectory", "sql"}
+    assert sizes.keys() == {
+        "overview",
+        "question",
+        "compare",
+        "maps",
+        "sql",
+        "trajectories",
+        "trajectory",
+    }
     assert max(sizes.values()) < 300_000
