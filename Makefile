@@ -16,14 +16,14 @@ PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-statistics golden test lint clean clean-results setup
+.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test lint clean clean-results setup
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "STUDY=<name> picks a file of config/studies (now $(STUDY)); CORES=<n> the jobs side by side."
 	@echo "THREADS=<n> is for benchmarks: those of torch (now $(THREADS))."
-	@echo "FOLDER=<path> is for benchmarks-lake: where its 3 GB are kept for the next time."
+	@echo "FOLDER=<path> is for benchmarks-lake and -dashboard: where their 3 GB are kept."
 	@echo "FINISHED=1 trains nothing: reproduce then reports on the runs that are trained already."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
@@ -58,6 +58,9 @@ benchmarks: $(PEERS_STAMP)  ## speed and memory against what people would otherw
 
 benchmarks-lake: $(STAMP)  ## build and ask lakes of a million and ten million trajectories
 	@$(BIN)/python benchmarks/lake.py $(if $(FOLDER),--folder '$(FOLDER)')
+
+benchmarks-dashboard: $(STAMP)  ## open and click every screen over a million and ten million
+	@$(BIN)/python benchmarks/dashboard.py $(if $(FOLDER),--folder '$(FOLDER)')
 
 benchmarks-statistics: $(STAMP)  ## do intervals, tests and power hold what they say?
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/intervals.py
