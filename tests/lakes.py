@@ -22,7 +22,7 @@ from pipeline.figures import draw_figures
 EVIL = (
     "<img src=x onerror=alert(1)><script>alert(2)</script> ![b](http://evil.example/b.png) "
     "[l](javascript:alert(3)) http://evil.example/a $\\frac{1}{0}$ :red[no] :material/home: "
-    "<b>B</b> `c` **s** </span></div>\x1b[31m\u202e"
+    "<b>Evil</b> `c` **s** </span></div>\x1b[31m\u202e"
 )
 EVIL_NAME = "<img src=x onerror=alert(4)> ![b](evil.png) **s** $x$ :red[no]"  # of a file, too
 

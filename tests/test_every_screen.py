@@ -26,7 +26,7 @@ ALL = (FULL, *LAKES)
 # What of EVIL would be read as Markdown, and as HTML: by the page or by Plotly.
 MARKDOWN = ("![b](", "[l](javascript", ":red[", ":material/home", "$\\frac", "$x$", "http://evil")
 MARKDOWN += ("**s**", "`c`")
-HTML = ("<img src=x", "<script>", "<b>B</b>", "</span></div>\x1b")
+HTML = ("<img src=x", "<script>", "<b>Evil</b>", "</span></div>\x1b")
 # Fields of Streamlit's messages that are read as Markdown; of choices only those of a radio.
 READ = {False: {"label", "help", "body", "content", "title", "caption", "captions", "delta"}}
 READ[True] = READ[False] | {"options"}

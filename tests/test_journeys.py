@@ -200,7 +200,8 @@ def test_hostile_text_does_nothing_anywhere(
         for name in SCREENS:
             page.goto(f"{address}/{'' if name == 'overview' else name}")
             picture(f"hostile-{name}")
-            evil = page.locator('img[src="x"], img[src*="evil"], a[href*="evil"], b:text-is("B")')
+            foreign = 'a[href^="http://evil"], a[href^="javascript"]'
+            evil = page.locator(f'img[src="x"], img[src*="evil"], {foreign}, b:text-is("Evil")')
             assert evil.count() == 0, name
     assert study.name and said == []
     own = urlparse(address).netloc

@@ -13,17 +13,21 @@ from analysis.named import OTHER_TOPIC, TOPICS, NamedQuery, Parameter, topic
 from app import data, state
 from app.sql_question import LIMITS, SECONDS, Limit, Seconds, SqlQuestion, another, given, open_sql
 
+TEXT, FILLED = "sql.text", "sql.filled"  # in the session: the box, and the address it is of
 TIMES = {10: "10 s", 30: "30 s", 120: "2 min", 600: "10 min"}
 
 
 def typed(question: SqlQuestion) -> None:
     """One SELECT in a box; it goes into the address when it is run."""
+    # The box is filled when the address has changed, and not by what was typed in it just now.
+    if TEXT not in st.session_state or st.session_state.get(FILLED) != question.sql:
+        st.session_state[TEXT] = question.sql or FIRST
+        st.session_state[FILLED] = question.sql
     with st.form("typed", border=False):
-        sql = st.text_area(
-            "SQL over the read-only catalog: one SELECT", value=question.sql or FIRST, height=170
-        )
+        sql = st.text_area("SQL over the read-only catalog: one SELECT", key=TEXT, height=170)
         pressed = _buttons(question, "Ctrl+Enter runs it")
     if pressed:
+        st.session_state[FILLED] = sql.strip()
         state.write(pressed(another(question, sql=sql.strip())))
     with st.container(horizontal=True, gap="small"):
         st.caption("Examples:")
