@@ -50,7 +50,6 @@ CLICKS: dict[str, Click] = {
     "tokens by entropy": ("trajectories: one", choose("entropy")),
     "another question": ("question", row(4)),
     "the next question": ("question", press("n")),
-    "another draw": ("lineage", row(4)),
     "the next pair of answers": ("compare", press("n")),
     "one text": ("compare", choose("one text")),
     "a box to its rows": ("maps", frame),
