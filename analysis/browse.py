@@ -1,7 +1,5 @@
 """The browser's questions: one page of filtered trajectories or samples, and one whole one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +9,7 @@ import polars as pl
 from analysis.browse_filters import TABLES, Filters, Source, active, conditions
 from analysis.errors import UserError
 from analysis.paging import Order, Selection, rows_of_page
-from analysis.queries import explain
+from analysis.queries import asking, explain
 from analysis.sample_id import SAMPLE_ID, sample_key
 from analysis.snippet import snippet
 from analysis.sql_types import quoted
@@ -103,7 +101,7 @@ def page(
     shown = ", ".join(
         f"{_sql(filters, name)} AS {quoted([name])}" for name in dict.fromkeys((ID, *columns))
     )
-    with _asking(connection) as cursor:
+    with asking(connection, "trajectories") as cursor:
         if filters.regex and filters.text:
             _check_pattern(cursor, filters.text)
         selection = Selection(cursor, *conditions(filters, ids))
@@ -122,7 +120,7 @@ def choices(connection: duckdb.DuckDBPyConnection, source: Source) -> Choices:
     """The values that the table holds of the columns with few of them, in order."""
     table = TABLES[source]
     names = [name for name in Choices.__annotations__ if name in table.names]
-    with _asking(connection) as cursor:
+    with asking(connection, "trajectories") as cursor:
         found = {
             name: cursor.sql(f"SELECT DISTINCT {name} AS value FROM {table.name}").pl()["value"]
             for name in names
@@ -165,7 +163,7 @@ def _whole(
         ORDER BY {its_split} DESC
         LIMIT 1
     """
-    with _asking(connection) as cursor:
+    with asking(connection, "trajectories") as cursor:
         return cursor.sql(sql, params=values).pl()
 
 
@@ -186,12 +184,3 @@ def _check_pattern(cursor: duckdb.DuckDBPyConnection, pattern: str) -> None:
     except duckdb.Error as error:
         reason = explain(error).removeprefix("Invalid Input Error: ")
         raise UserError(f"{pattern!r} is no regular expression (RE2): {reason}.") from error
-
-
-@contextmanager
-def _asking(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    with connection.cursor() as cursor:
-        try:
-            yield cursor
-        except duckdb.Error as error:
-            raise UserError(f"trajectories: {explain(error)}") from error

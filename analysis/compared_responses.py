@@ -1,14 +1,10 @@
 """The responses to one question, of the runs of one side of a comparison."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import duckdb
 import polars as pl
 
-from analysis.errors import UserError
 from analysis.pairs import Side
-from analysis.queries import explain
+from analysis.queries import asking
 
 MOST = 200  # responses of one side
 
@@ -51,7 +47,7 @@ def responses(
     trajectory's and `sample` its slot. Raises UserError when the catalog cannot be read.
     """
     values = {"runs": list(runs), "question": question}
-    with _asking(connection) as cursor:
+    with asking(connection, "responses") as cursor:
         if benchmark is None:
             window = {"first": side.first, "last": side.last}
             return cursor.sql(_ROLLOUTS, params=values | window).pl()
@@ -64,14 +60,5 @@ def question_text(
 ) -> pl.DataFrame:
     """Text and gold answer of a question, in a row; none where the catalog does not hold it."""
     values = {"question": question, "benchmark": benchmark or "train"}
-    with _asking(connection) as cursor:
+    with asking(connection, "responses") as cursor:
         return cursor.sql(_QUESTION, params=values).pl()
-
-
-@contextmanager
-def _asking(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
-    with connection.cursor() as cursor:
-        try:
-            yield cursor
-        except duckdb.Error as error:
-            raise UserError(f"responses: {explain(error)}") from error

@@ -4,7 +4,8 @@ import difflib
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -267,6 +268,18 @@ def _located(cursor: duckdb.DuckDBPyConnection, sql: str, error: Exception) -> E
         if type(located) is type(error):
             return located
     return type(error)(str(error).partition("\n\nLINE ")[0])
+
+
+@contextmanager
+def asking(
+    connection: duckdb.DuckDBPyConnection, about: str
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A cursor for questions of our own; DuckDB's errors are told as UserError, with `about`."""
+    with connection.cursor() as cursor:
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            raise UserError(f"{about}: {explain(error)}") from error
 
 
 def explain(error: Exception) -> str:

@@ -10,6 +10,7 @@ from app.browser import Browser, open_trajectory
 from app.components.answers import right_of
 from app.components.group_table import show_group
 from app.components.notes_editor import show_notes
+from app.components.question_block import show_question
 from app.components.response_view import show_response
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import lineage_rows
@@ -27,7 +28,7 @@ def show_detail(browser: Browser) -> None:
     _headline(row)
     text, context = st.columns([3, 2], gap="medium")
     with text:
-        _question(row)
+        show_question(row)
         show_response(row, browser)
     with context:
         show_notes(row["trajectory"], browser)
@@ -53,20 +54,6 @@ def _headline(row: dict[str, Any]) -> None:
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="center")
     left.markdown(f"{answer} {chain} {rollout} {facts}")
     right.code(row["trajectory"], language=None)
-
-
-def _question(row: dict[str, Any]) -> None:
-    texts = [
-        ("Question", row["text"] or "not in the catalog"),
-        ("Gold", row["gold"] or "unknown"),
-        ("Answer read", row["extracted"] or "none"),
-    ]
-    for column, (title, text) in zip(st.columns([3, 1, 1]), texts, strict=True):
-        column.caption(title)
-        column.code(text, language=None, wrap_lines=True)
-    if row["prompt"] and row["prompt"] != row["text"]:
-        with st.expander("The prompt as the model saw it"):
-            st.code(row["prompt"], language=None, wrap_lines=True)
 
 
 def _lineage(row: dict[str, Any]) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import streamlit as st
 
 from analysis.live_logs import Group, group_of, groups_of
+from app.components.answers import ANSWERS
 
 LONG = 700  # characters: more get a box of their own to scroll in
 MOST_LINES = 9
 BOX = 220  # px
 A_ROW = 2  # rollouts
-ANSWERS = {True: "✓ right", False: "✗ wrong", None: "? ungraded"}
 
 
 def heading(row: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from analysis.browse_filters import Filters
 from app import data
 from app.browser import Browser, open_trajectory
 from app.components.notes_editor import show_notes
+from app.components.question_block import show_question
 from app.components.response_view import TEXTS, show_response
 from app.components.row_picker import row_picker
 from app.components.trajectory_rows import column_config, header, meaning, trajectory_rows
@@ -35,7 +36,7 @@ def show_sample(browser: Browser) -> None:
     _show_headline(row)
     text, context = st.columns([3, 2], gap="medium")
     with text:
-        _show_question(row)
+        show_question(row)
         show_response(row, browser, tuple(TEXTS))
     with context:
         show_notes(row["trajectory"], browser)
@@ -59,20 +60,6 @@ def _show_headline(row: dict[str, Any]) -> None:
             query_params={"study": row["study"], "question": row["question"]},
         )
     st.code(row["trajectory"], language=None, wrap_lines=True)
-
-
-def _show_question(row: dict[str, Any]) -> None:
-    texts = (
-        ("Question", row["text"] or "not in the catalog"),
-        ("Gold", row["gold"] or "unknown"),
-        ("Answer read", row["extracted"] or "none"),
-    )
-    for column, (title, text) in zip(st.columns([3, 1, 1]), texts, strict=True):
-        column.caption(title)
-        column.code(text, language=None, wrap_lines=True)
-    if row["prompt"] and row["prompt"] != row["text"]:
-        with st.expander("The prompt as the model saw it"):
-            st.code(row["prompt"], language=None, wrap_lines=True)
 
 
 def _show_others(row: dict[str, Any]) -> None:
