@@ -11,20 +11,25 @@ from pathlib import Path
 from exgrpo import chain
 from exgrpo.errors import UserError
 from exgrpo.grading import check_gold
+from exgrpo.question_settings import Questions
 from exgrpo.records import write_whole
-from exgrpo.settings import Questions
 
 SPLITS = ("train", "validation", "test_id", "test_ood")
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question as asked, its gold answer (always text) and its level (chain: steps)."""
+    """A question as asked, its gold answer (always text) and its level (chain: steps).
+
+    source: the task that made it, or the data set that it is from. kind: `boxed`, or `mcq` for a
+    multiple choice, whose options are part of the text and whose gold is a letter.
+    """
 
     text: str
     gold: str
     level: int | None
     source: str
+    kind: str = "boxed"
 
     @cached_property
     def id(self) -> str:

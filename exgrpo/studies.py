@@ -14,7 +14,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from exgrpo.errors import UserError
-from exgrpo.settings import SHARED_SECTIONS, RunSettings, Section, content_hash
+from exgrpo.section import Section
+from exgrpo.settings import SHARED_SECTIONS, RunSettings, content_hash
 
 # Settings that name an arm of the same study: this run needs that arm's run of the same seed.
 SOURCES = (("training", "start_from"), ("join", "pool"))
@@ -84,9 +85,7 @@ class Study(BaseModel):
         return "base-" + content_hash(
             [
                 self.name,
-                shared.questions.model_dump(),
-                shared.base.model_dump(),
-                shared.evaluation.model_dump(),
+                *(getattr(shared, section).model_dump() for section in SHARED_SECTIONS),
             ]
         )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
-from exgrpo.settings import RunSettings, Section, content_hash
+from exgrpo.section import Section
+from exgrpo.settings import RunSettings, content_hash
 from exgrpo.studies import Study
 
 DONE = "done.json"
