@@ -209,7 +209,9 @@ def _insert(
     connection.execute(f"SET preserve_insertion_order = {table.name in MANY_ROWS_A_KEY}")
     names = {"files": [escape(locate(lake, file.path)) for file in files]}
     columns = quoted(table.names)
-    rows = f"SELECT {columns} FROM read_parquet($files)"
+    # Logs of an older version may lack columns: they are null.
+    read = "FROM read_parquet($files, union_by_name = true)"
+    rows = f"SELECT {columns} FROM ((FROM {table.name} LIMIT 0) UNION ALL BY NAME {read})"
     if table.name in SHARED:
         found = connection.execute("SELECT count(*) FROM read_parquet($files)", names).fetchall()
         key = quoted(SHARED[table.name])

@@ -31,7 +31,7 @@ from synthetic_run import evaluate, make_run
 from exgrpo.questions import Question, make_splits
 from exgrpo.records import FROM_THE_START
 from exgrpo.settings import RunSettings
-from exgrpo.studies import ArmFile, Study
+from exgrpo.studies import ArmFile, Study, base_run_of
 from exgrpo.tables import QUESTIONS, TABLES, VOCABULARY
 from exgrpo.tables.manifest import MANIFEST, Part, file_hash
 from exgrpo.tables.schema import FLOATS, TEXT
@@ -90,6 +90,7 @@ def make_study(runs: int) -> Study:
         arms={arm: ArmFile(title=arm) for arm in GAIN},
         seeds=sorted({each.seed for each in settings}),
         runs={each.run: each for each in settings},
+        base_run=base_run_of(settings[0]),
     )
 
 

@@ -64,7 +64,10 @@ class StudyFile(SettingsFile):
 
 
 class Study(BaseModel):
-    """A study with every run resolved."""
+    """A study with every run resolved.
+
+    base_run: the run id under which the untrained base model is evaluated.
+    """
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -72,22 +75,12 @@ class Study(BaseModel):
     arms: dict[str, ArmFile]
     seeds: list[int]
     runs: dict[str, RunSettings]
+    base_run: str
 
     @property
     def any_run(self) -> RunSettings:
         """Settings shared by all runs (questions, base, evaluation) can be read from any."""
         return next(iter(self.runs.values()))
-
-    @property
-    def base_run(self) -> str:
-        """The run id under which the untrained base model is evaluated."""
-        shared = self.any_run
-        return "base-" + content_hash(
-            [
-                self.name,
-                *(getattr(shared, section).model_dump() for section in SHARED_SECTIONS),
-            ]
-        )
 
     def needs(self, run: str) -> list[str]:
         """The runs that must be trained before this one: it takes their model or their answers."""
@@ -123,7 +116,14 @@ def load_study(name: str, config: Path = Path("config")) -> Study:
     _check_shared(drafts.values(), config)
     linked = [_linked(arm, seed, drafts, layers) for arm, seed in drafts]
     runs = {run.run: run for run in linked}
-    return Study(name=name, title=study.title, arms=arms, seeds=seeds, runs=runs)
+    base_run = base_run_of(linked[0])
+    return Study(name=name, title=study.title, arms=arms, seeds=seeds, runs=runs, base_run=base_run)
+
+
+def base_run_of(run: RunSettings) -> str:
+    """The run id of the base model of a study, from any of its runs."""
+    shared = [getattr(run, section).model_dump() for section in SHARED_SECTIONS]
+    return "base-" + content_hash([run.study, *shared])
 
 
 def load_with_companions(name: str, config: Path = Path("config")) -> list[Study]:

@@ -15,7 +15,7 @@ from exgrpo import chain, questions
 from exgrpo.markers import mark
 from exgrpo.records import Recorder
 from exgrpo.settings import RunSettings
-from exgrpo.studies import ArmFile, Study
+from exgrpo.studies import ArmFile, Study, base_run_of
 from pipeline.catalog import build_catalog
 from pipeline.lake import add_study_entry
 
@@ -84,7 +84,10 @@ def demo_study(seeds: tuple[int, ...] = SEEDS) -> Study:
             )
             runs[settings.run] = settings
     arms = {arm: ArmFile(title=arm) for arm in ARMS}
-    return Study(name=STUDY, title="Made up", arms=arms, seeds=list(seeds), runs=runs)
+    base = base_run_of(next(iter(runs.values())))
+    return Study(
+        name=STUDY, title="Made up", arms=arms, seeds=list(seeds), runs=runs, base_run=base
+    )
 
 
 def finish(folder: Path, run: Row | None = None) -> None:
