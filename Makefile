@@ -16,7 +16,7 @@ PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test lint clean clean-results setup
+.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test fuzz lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ golden: $(STAMP)  ## make the small lake that tests ask again, tests/golden/lake
 
 test: $(STAMP)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile
+
+fuzz: $(STAMP)  ## feed the grader a hundred thousand pieces of junk
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_grading_fuzz.py --answers 100000
 
 lint: $(STAMP)  ## check format, style and types
 	$(BIN)/python -m ruff format --check

@@ -25,6 +25,9 @@ ENTROPY_SHARE = 0.9  # of log(vocabulary), the most there can be: little is left
 SKIPPED_STEPS = 5
 # In a small batch all groups may be equal by chance, but not so often in a row.
 STEPS_WITHOUT_SIGNAL = 5
+# A model that does not know the form earns nothing from the first step on: three batches tell.
+STEPS_WITHOUT_ANSWERS = 3
+UNANSWERED = 0.95  # of the graded rollouts; now and then one hits on the form by chance
 # Markers that may spread, as a sentence has them. Shares of 20 steps: 320 replays in a small run.
 MARKERS = {
     "flawed": "with a flawed chain",
@@ -69,6 +72,7 @@ def alarms(
         collapse(steps),
         entropy_explosion(steps, vocabulary),
         no_signal(steps),
+        no_answers(steps),
     ]
     if marks is not None:
         found += [snowball(marks, marker) for marker in MARKERS]
@@ -153,6 +157,29 @@ def no_signal(steps: pl.DataFrame) -> Alarm | None:
         last,
         f"No group had both right and wrong answers in the last {length} steps, to step {last}, "
         f"so there was nothing to learn from{known}.",
+    )
+
+
+def no_answers(steps: pl.DataFrame) -> Alarm | None:
+    """Nearly all graded rollouts without an answer in the form asked for, in the newest steps.
+
+    Quiet where the log does not say, as one of an import or of an older version.
+    """
+    # The number of rollouts is no column of its own: tokens over the mean length.
+    graded = (pl.col("sampled_tokens") / pl.col("length")).round() - pl.col("ungraded")
+    few = (graded > 0) & (pl.col("unanswered") >= UNANSWERED * graded)
+    length = _run_at_the_end(steps.select(few).to_series())
+    if length < STEPS_WITHOUT_ANSWERS:
+        return None
+    last = _last(steps)
+    unanswered, of = steps.tail(length).select(pl.col("unanswered").sum(), graded.sum()).row(0)
+    return Alarm(
+        "no answers",
+        last,
+        f"In the last {length} steps, to step {last}, {unanswered} of {of:.0f} graded rollouts "
+        f"had no answer in the form asked for, so they earned nothing whatever they said: check "
+        f"the think tags, the box and the instruction that asks for them, and max_new_tokens, "
+        f"which may cut answers off.",
     )
 
 

@@ -29,7 +29,10 @@ def rollouts(*arms: str, steps: tuple[int, int] | None = None, **filters: Any) -
 def samples(
     *arms: str, benchmark: str | None = None, step: int | None = None, **filters: Any
 ) -> Behind:
-    """Evaluation samples of these arms, of one benchmark and at one step if given."""
+    """Evaluation samples of these arms, of one benchmark and at one step if given.
+
+    filters: more fields of `Filters`, for example `domain`.
+    """
     return _known(
         {
             "source": "evaluation",

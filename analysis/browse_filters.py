@@ -8,6 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from analysis.domains import Domain
 from analysis.sample_id import sample_key
 from exgrpo.tables import EVALUATIONS, TRAJECTORIES, Table
 
@@ -22,6 +23,7 @@ class Filters:
     """Which rows to show, and in which order. None, empty or false: no such filter.
 
     `source` says of which table: the trajectories of training, or the samples of evaluations.
+    `domain`: of benchmarks in or out of distribution.
     `bucket` holds numbers of right trajectories in the group (k), `bucket_drawn` those of the
     bucket that the question was drawn from; `age` is the step less the birth
     step, so 0 for a fresh one; `ungraded` are those that the grader could not judge; of `markers`
@@ -35,6 +37,7 @@ class Filters:
     seeds: tuple[int, ...] = ()
     run: str | None = None
     benchmark: str | None = None
+    domain: Domain | None = None
     step_min: int | None = None
     step_max: int | None = None
     level: tuple[int, ...] = ()
@@ -68,6 +71,7 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
     "seeds": ("run IN (SELECT run FROM runs WHERE list_contains($seeds, seed))", "run"),
     "run": ("run = $run", "run"),
     "benchmark": ("benchmark = $benchmark", "benchmark"),
+    "domain": ("domain_of(benchmark, domain) = $domain", "benchmark", "domain"),
     "step_min": ("step >= $step_min", "step"),
     "step_max": ("step <= $step_max", "step"),
     "level": ("list_contains($level, level)", "level"),

@@ -1,9 +1,14 @@
-"""The closing table as text: one row an arm, in percent, every accuracy with its interval."""
+"""The closing table as text: one row an arm, in percent, every accuracy with its interval.
+
+In and out of distribution may each be several benchmarks: see `analysis.domains`. They are in a
+table of their own (`benchmark_rows`) where there are more than two in all.
+"""
 
 from typing import Any
 
 from analysis.arms import arm_order
 from analysis.claims import Claim, Verdict, show_interval
+from analysis.domains import DOMAINS, NAMES
 
 HEADER = (
     "arm",
@@ -15,15 +20,16 @@ HEADER = (
     "time a run",
 )
 MEANING = (
-    "Accuracy in % with its 95 % interval over questions{seeds}. With signal: training "
-    "groups that hold right and wrong answers. Flawed: of the right answers sampled in training, "
-    "those whose chain is not valid. Time: training only."
+    "Accuracy in % with its 95 % interval over questions{seeds}; tested: the {tested}. With "
+    "signal: training groups that hold right and wrong answers. Flawed: of the right answers "
+    "sampled in training, those whose chain is not valid. Time: training only."
 )
+AVERAGE = " Accuracy is the mean over {domains}, each benchmark weighing the same."
 PARTIAL = (
     "Partial study: arms may differ in the seeds that are finished, and those to come may change "
     "every number. "
 )
-NOT_RUN: dict[str, Any] = {"seeds": [], "accuracy": {}, "training": None}
+NOT_RUN: dict[str, Any] = {"seeds": [], "domains": {}, "training": None}
 UNADJUSTED = (
     "Intervals are 95 % each, not adjusted for several comparisons; those of the verdicts are."
 )
@@ -71,9 +77,26 @@ def meaning(comparison: dict[str, Any]) -> str:
     """A few sentences on what the numbers of the closing table are."""
     start = PARTIAL if is_partial(comparison) else ""
     most = seeds_finished(comparison)
-    if most <= 1:
-        return start + MEANING.format(seeds=" only, as there is one seed")
-    return start + MEANING.format(seeds=" and seeds; base: over questions only")
+    over = " only, as there is one seed" if most <= 1 else " and seeds; base: over questions only"
+    several = [
+        f"{len(comparison['domains'][name])} benchmarks {NAMES[name]}"
+        for name in DOMAINS
+        if len(comparison["domains"][name]) > 1
+    ]
+    average = AVERAGE.format(domains=" and over ".join(several)) if several else ""
+    return start + MEANING.format(seeds=over, tested=comparison["tested"]) + average
+
+
+def tested(checkpoint: str, validated_on_tests: bool) -> str:
+    """Which checkpoint the tests are of, in words; checkpoint: `final` or `best`.
+
+    validated_on_tests: validation questions may be test questions.
+    """
+    if checkpoint == "final":
+        return "last checkpoint"
+    if validated_on_tests:
+        return "checkpoint chosen by test questions"
+    return "checkpoint of the best validation"
 
 
 def _row(arm: str, entry: dict[str, Any], planned: int | None) -> list[str]:
@@ -81,11 +104,64 @@ def _row(arm: str, entry: dict[str, Any], planned: int | None) -> list[str]:
     return [
         arm,
         _seeds(len(entry["seeds"]), planned),
-        interval(entry["accuracy"].get("test_id")),
-        interval(entry["accuracy"].get("test_ood")),
+        *(interval(entry["domains"].get(name, {}).get("accuracy")) for name in DOMAINS),
         percent(training.get("signal_share")),
         percent(training.get("flawed_share")),
         duration(training.get("seconds")),
+    ]
+
+
+SCORES_HEADER = (
+    "benchmark",
+    "arm",
+    "questions",
+    "k",
+    "avg@k",
+    "pass@k",
+    "maj@k",
+    "answered",
+    "right if so",
+    "cut",
+    "tokens",
+)
+SCORES_MEANING = (
+    "k: samples a question. avg@k: right ones, the mean over questions, in % with its 95 % "
+    "interval. pass@k: at least one right. maj@k: the most frequent answer is right; ties share. "
+    "Answered: samples from which an answer could be read, and how many of those are right. Cut: "
+    "samples at the length limit."
+)
+
+
+def has_many_benchmarks(comparison: dict[str, Any]) -> bool:
+    """Whether the columns of the closing table do not tell the benchmarks apart."""
+    return len(comparison["benchmarks"]) > len(DOMAINS)
+
+
+def benchmark_rows(comparison: dict[str, Any]) -> list[list[str]]:
+    """Cells as in SCORES_HEADER for every benchmark and arm of a `comparison.json`."""
+    return [
+        _score_row(name, entry["arm"], entry["scores"][name])
+        for domain in DOMAINS
+        for name in comparison["domains"][domain]
+        for entry in comparison["arms"]
+        if name in entry["scores"]
+    ]
+
+
+def _score_row(benchmark: str, arm: str, found: dict[str, Any]) -> list[str]:
+    several = found["k"] > 1
+    return [
+        benchmark,
+        arm,
+        str(found["questions"]),
+        str(found["k"]),
+        interval(found["avg_at_k"]),
+        interval(found["pass_at_k"]) if several else "-",
+        interval(found["maj_at_k"]) if several else "-",
+        percent(found["answered"]),
+        percent(found["accuracy_answered"]),
+        percent(found["truncated"]),
+        "-" if found["tokens"] is None else f"{found['tokens']:.0f}",
     ]
 
 

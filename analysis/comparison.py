@@ -1,12 +1,13 @@
 """Arms against each other: accuracy with its interval, at the end and over training."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from analysis.arms import BASE, REFERENCE, arm_order
+from analysis.domains import DOMAINS, Domain, balanced
 from analysis.statistics import REPLICATES, Floats, avg_at_k, bootstrap_mean
 
 LEVEL = 0.95
@@ -15,11 +16,31 @@ CURVE_REPLICATES = 2_000  # a step of a learning curve; drawn, not printed
 
 @dataclass(frozen=True)
 class AccuracyTable:
-    """values [S, Q]: accuracy (avg@k) by seed and question; NaN where a question has no sample."""
+    """values [S, Q]: accuracy (avg@k) by seed and question; NaN where a question has no sample.
+
+    benchmarks: that of each question; none where all are of one.
+    """
 
     values: Floats
     seeds: list[int | None]
     questions: list[str]
+    benchmarks: list[str] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """Benchmark and question of each column: a question may be asked in several."""
+        return list(zip(self.benchmarks or [""] * len(self.questions), self.questions, strict=True))
+
+    @property
+    def tests(self) -> set[str]:
+        """The benchmarks, each once."""
+        return {benchmark for benchmark, _ in self.keys}
+
+    def complete(self) -> "AccuracyTable":
+        """Without the questions that lack a value in some seed."""
+        whole = np.asarray(~np.isnan(self.values).any(axis=0))
+        keys = [key for key, kept in zip(self.keys, whole.tolist(), strict=True) if kept]
+        return _of_keys(self.values[:, whole], self.seeds, keys)
 
 
 @dataclass(frozen=True)
@@ -41,31 +62,50 @@ def accuracy_table(frame: pl.DataFrame, arm: str, benchmark: str) -> AccuracyTab
     return _table(frame.filter((pl.col("arm") == arm) & (pl.col("benchmark") == benchmark)))
 
 
+def domain_table(frame: pl.DataFrame, arm: str, domain: Domain) -> AccuracyTable:
+    """The same over all benchmarks of a domain; see `analysis.domains` for their mean."""
+    return _table(frame.filter((pl.col("arm") == arm) & (pl.col("domain") == domain)))
+
+
 def _table(rows: pl.DataFrame) -> AccuracyTable:
-    """Rows of one arm and test, one a seed and question, as a table."""
+    """Rows of one arm, one a seed, benchmark (if they tell it) and question, as a table."""
+    if "benchmark" not in rows.columns:
+        rows = rows.with_columns(benchmark=pl.lit(""))
+    values = avg_at_k(rows["correct"].to_numpy(), rows["samples"].to_numpy())
+    return table_of(rows, values)
+
+
+def table_of(rows: pl.DataFrame, values: Floats) -> AccuracyTable:
+    """values: one a row, which has its seed, benchmark and question."""
     seeds = rows["seed"].unique().sort().to_list()
-    questions = rows["question"].unique().sort().to_list()
-    values = np.full((len(seeds), len(questions)), np.nan)
+    keys = rows.select("benchmark", "question").unique().sort("benchmark", "question").rows()
+    table = np.full((len(seeds), len(keys)), np.nan)
     seed_at = {seed: place for place, seed in enumerate(seeds)}
-    question_at = {question: place for place, question in enumerate(questions)}
-    values[
+    key_at = {key: place for place, key in enumerate(keys)}
+    table[
         [seed_at[seed] for seed in rows["seed"]],
-        [question_at[question] for question in rows["question"]],
-    ] = avg_at_k(rows["correct"].to_numpy(), rows["samples"].to_numpy())
-    return AccuracyTable(values, seeds, questions)
+        [key_at[key] for key in rows.select("benchmark", "question").iter_rows()],
+    ] = values
+    return _of_keys(table, seeds, keys)
+
+
+def _of_keys(values: Floats, seeds: list[int | None], keys: list[tuple[str, str]]) -> AccuracyTable:
+    return AccuracyTable(
+        values, seeds, [question for _, question in keys], [benchmark for benchmark, _ in keys]
+    )
 
 
 def paired(first: AccuracyTable, second: AccuracyTable) -> AccuracyTable:
     """first - second over the seeds and questions that both have."""
     seeds = [seed for seed in first.seeds if seed in second.seeds]
-    questions = sorted(set(first.questions) & set(second.questions))
+    keys = sorted(set(first.keys) & set(second.keys))
 
     def part(table: AccuracyTable) -> Floats:
         rows = [table.seeds.index(seed) for seed in seeds]
-        place = {question: at for at, question in enumerate(table.questions)}
-        return table.values[np.ix_(rows, [place[question] for question in questions])]
+        place = {key: at for at, key in enumerate(table.keys)}
+        return table.values[np.ix_(rows, [place[key] for key in keys])]
 
-    return AccuracyTable(part(first) - part(second), seeds, questions)
+    return _of_keys(part(first) - part(second), seeds, keys)
 
 
 def estimate(
@@ -74,13 +114,17 @@ def estimate(
     level: float = LEVEL,
     replicates: int = REPLICATES,
 ) -> Estimate | None:
-    """Mean over seeds and questions, its interval cut to `least` .. 1; None without a value."""
-    complete = table.values[:, ~np.isnan(table.values).any(axis=0)]
-    if complete.size == 0:
-        return None
-    made = bootstrap_mean(complete, replicates)
+    """Mean over seeds and questions, its interval cut to `least` .. 1; None without a value.
+
+    Of a table of several benchmarks the mean over them, each of which weighs the same.
+    """
+    complete = table.complete()
+    if complete.values.size == 0 or complete.tests != table.tests:
+        return None  # a mean over fewer benchmarks would be of something else
+    values = balanced(complete.values, complete.benchmarks)
+    made = bootstrap_mean(values, replicates)
     low, high = (min(max(bound, least), 1.0) for bound in made.interval(level))
-    by_seed = complete.mean(axis=1).tolist()
+    by_seed = values.mean(axis=1).tolist()
     return Estimate(made.value, low, high, level, made.se, made.seeds, made.questions, by_seed)
 
 
@@ -110,7 +154,8 @@ def compare(
     """Every arm's accuracy and its difference to the reference arm, ready for JSON.
 
     accuracy: rows of `arm_accuracy`; summary: rows of `arm_summary`; validation: rows of
-    `validation_accuracy`, for the learning curves.
+    `validation_accuracy`, for the learning curves. `accuracy` and `difference` of an arm are by
+    benchmark, those of its `domains` over all benchmarks of one (see `analysis.domains`).
     """
     arms = arm_order(accuracy["arm"].to_list())
     benchmarks = sorted(accuracy["benchmark"].unique())
@@ -120,20 +165,36 @@ def compare(
         for arm in arms
         for benchmark in benchmarks
     }
+    by_domain = {
+        name: sorted(accuracy.filter(pl.col("domain") == name)["benchmark"].unique())
+        for name in DOMAINS
+    }
+    found: dict[str, dict[str, dict[str, Any]]] = {
+        arm: {
+            "accuracy": {b: _json(estimate(tables[arm, b])) for b in benchmarks},
+            "difference": {
+                b: _json(estimate(paired(tables[arm, b], tables[REFERENCE, b]), least=-1.0))
+                for b in benchmarks
+                if REFERENCE in arms and arm not in (BASE, REFERENCE)
+            },
+        }
+        for arm in arms
+    }
     return {
         "reference": REFERENCE,
         "level": LEVEL,
         "benchmarks": benchmarks,
+        "domains": by_domain,
         "learning_curves": learning_curves(validation),
         "arms": [
             {
                 "arm": arm,
                 "seeds": _seeds(accuracy, arm),
-                "accuracy": {b: _json(estimate(tables[arm, b])) for b in benchmarks},
-                "difference": {
-                    b: _json(estimate(paired(tables[arm, b], tables[REFERENCE, b]), least=-1.0))
-                    for b in benchmarks
-                    if REFERENCE in arms and arm not in (BASE, REFERENCE)
+                **found[arm],
+                "domains": {
+                    name: _of_domain(accuracy, arm, name, by_domain[name], found[arm])
+                    for name in DOMAINS
+                    if by_domain[name]
                 },
                 "answered": {
                     b: _ratio(accuracy, arm, b, "extracted", "samples") for b in benchmarks
@@ -144,6 +205,24 @@ def compare(
             for arm in arms
         ],
     }
+
+
+def _of_domain(
+    accuracy: pl.DataFrame,
+    arm: str,
+    domain: Domain,
+    benchmarks: list[str],
+    found: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Accuracy and difference over the benchmarks of a domain; found: those of each benchmark."""
+    if len(benchmarks) == 1:
+        return {name: values.get(benchmarks[0]) for name, values in found.items()}
+    own = domain_table(accuracy, arm, domain)
+    made = {"accuracy": _json(estimate(own)), "difference": None}
+    if found["difference"]:
+        pairs = paired(own, domain_table(accuracy, REFERENCE, domain))
+        made["difference"] = _json(estimate(pairs, least=-1.0))
+    return made
 
 
 def _seeds(accuracy: pl.DataFrame, arm: str) -> list[int]:

@@ -24,6 +24,7 @@ class StudyFacts:
     world: str
     seeds: list[int]  # none for an import
     arms: list[str]
+    task: str = "chain"  # the task that makes the training questions, or their data set
 
     @property
     def _one(self) -> str:
@@ -56,6 +57,7 @@ def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
         _world(runs),
         trained["seed"].drop_nulls().unique().sort().to_list(),
         arm_order(trained["arm"].to_list()),
+        next(iter(trained["task"].drop_nulls()), "chain"),
     )
 
 
@@ -63,9 +65,11 @@ def _world(runs: pl.DataFrame) -> str:
     first = runs.sort("pretrained", nulls_last=True).row(0, named=True)
     if first["status"] == "imported":
         return f"import {first['arm']}"
-    if first["world"] is None or first["pretrained"] is None:
-        return f"base model {first['base_model']}"
     trained = runs.drop_nulls("max_level")
+    tasks = runs["task"].drop_nulls().unique().sort().to_list()
+    if first["world"] is None or first["pretrained"] is None or tasks not in ([], ["chain"]):
+        task = f", trained on {', '.join(tasks)}" if tasks not in ([], ["chain"]) else ""
+        return f"base model {first['base_model']}{task}"
     asked = (
         f", trained on {trained['min_level'][0]} to {trained['max_level'][0]}"
         if trained.height

@@ -52,7 +52,7 @@ def finished(plot: go.Figure, title: str) -> go.Figure:
 Draw = Callable[[StudyFacts, Frames, dict[str, Any]], go.Figure]
 FIGURES: dict[str, tuple[str, str, Draw]] = {
     "final_accuracy": (
-        "How often is the final model right?",
+        "How often is the trained model right?",
         "A dot is an arm's mean; two arms whose bars overlap may still differ, because the next "
         "figure pairs them question by question.",
         accuracy.final_accuracy,
@@ -77,7 +77,8 @@ FIGURES: dict[str, tuple[str, str, Draw]] = {
     ),
     "accuracy_by_level": (
         "Where is accuracy gained?",
-        "Right of the last dotted line all questions are longer than any that was trained on.",
+        "By the level that a question was given beforehand. Right of the dotted line `training "
+        "ends` all questions are of higher levels than any that was trained on.",
         accuracy.accuracy_by_level,
     ),
     "signal_share": (

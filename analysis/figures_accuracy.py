@@ -1,6 +1,7 @@
 """Figures of how often the models are right: final, against on-policy, over training, by level."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any
@@ -11,10 +12,12 @@ from plotly.subplots import make_subplots
 
 from analysis.arms import BASE, REFERENCE, arm_order
 from analysis.behind import Behind, listed, samples
+from analysis.domains import DOMAINS, NAMES, Domain
 from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
 from analysis.theme import MUTED, look
 
 TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distribution (test_ood)"}
+MOST_PANELS = 2  # benchmarks side by side; of more the means in and out of distribution
 
 
 def curve(
@@ -108,13 +111,13 @@ def _add_intervals(
 def _panels(
     facts: StudyFacts, comparison: dict[str, Any], key: str, label: str, extra: str
 ) -> go.Figure:
-    benchmarks = comparison["benchmarks"] or ["test_id"]
+    panels = _shown_tests(comparison)
     plot = make_subplots(
         1,
-        len(benchmarks),
+        len(panels),
         shared_yaxes=True,
         horizontal_spacing=0.06,
-        subplot_titles=[TEST_NAMES.get(name, escape(name)) for name in benchmarks],
+        subplot_titles=[panel.title for panel in panels],
     )
     ticks = "; small ticks: single seeds" if len(facts.seeds) > 1 else ""
     meaning = f"bar: {facts.interval_over(comparison['level'])}{ticks}{extra}"
@@ -123,14 +126,14 @@ def _panels(
     shown = [
         arm for arm in arm_order(list(arms)) if key == "accuracy" or arm not in (BASE, REFERENCE)
     ]
-    for column, benchmark in enumerate(benchmarks, 1):
+    for column, panel in enumerate(panels, 1):
         entries = [
             (arm, made, _seeds(arms, arm, made, paired=key == "difference"))
             for arm in shown
-            if (made := arms[arm][key].get(benchmark))
+            if (made := panel.estimate(arms[arm], key))
         ]
-        _add_intervals(plot, entries, column, partial(_tested, benchmark))
-        base = arms.get(BASE, {}).get("accuracy", {}).get(benchmark) if key == "accuracy" else None
+        _add_intervals(plot, entries, column, panel.behind)
+        base = panel.estimate(arms[BASE], key) if BASE in arms and key == "accuracy" else None
         if base:
             plot.add_vline(
                 base["value"], line_dash="dot", line_color=look(BASE).colour, row=1, col=column
@@ -152,13 +155,43 @@ def _seeds(
     return seeds if len(seeds) == len(made["by_seed"]) else []
 
 
-def _tested(benchmark: str, arm: str, seeds: list[int]) -> Behind:
-    return samples(arm, benchmark=benchmark, seeds=seeds)
+@dataclass(frozen=True)
+class _Panel:
+    """What one column of a figure is about: a benchmark, or all those of a domain."""
+
+    title: str
+    benchmark: str | None = None
+    domain: Domain | None = None
+
+    def estimate(self, entry: dict[str, Any], key: str) -> dict[str, Any] | None:
+        """An arm's accuracy or difference there; None where there is none."""
+        if self.domain is not None:
+            return entry["domains"].get(self.domain, {}).get(key)
+        return entry[key].get(self.benchmark)
+
+    def behind(self, arm: str, seeds: list[int]) -> Behind:
+        return samples(arm, benchmark=self.benchmark, domain=self.domain, seeds=seeds)
+
+
+def _shown_tests(comparison: dict[str, Any]) -> list[_Panel]:
+    benchmarks = comparison["benchmarks"] or ["test_id"]
+    if len(benchmarks) <= MOST_PANELS:
+        return [_Panel(TEST_NAMES.get(name, escape(name)), benchmark=name) for name in benchmarks]
+    counts = {name: len(comparison["domains"][name]) for name in DOMAINS}
+    return [
+        _Panel(
+            f"{NAMES[name]}, {'mean of ' if count > 1 else ''}{count} "
+            f"benchmark{'s' if count > 1 else ''}",
+            domain=name,
+        )
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def final_accuracy(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> go.Figure:
-    plot = _panels(facts, comparison, "accuracy", "accuracy of the final model", "")
-    return plot if plot.data else say_empty(plot, "no final model was tested")
+    plot = _panels(facts, comparison, "accuracy", "accuracy of the tested model", "")
+    return plot if plot.data else say_empty(plot, "no model was tested")
 
 
 def difference_to_reference(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> go.Figure:
@@ -179,15 +212,15 @@ def accuracy_by_level(facts: StudyFacts, frames: Frames, _: dict[str, Any]) -> g
         .agg((pl.col("correct") / pl.col("samples")).mean().alias("accuracy"))
     )
     tests = frames["arm_accuracy"].group_by("level").agg(pl.col("benchmark").unique())
-    plot = start(
-        facts, facts.seed_band, "steps of the question's chain", "accuracy of the final model"
-    )
+    level = "steps of the question's chain" if facts.task == "chain" else "level of the question"
+    plot = start(facts, facts.seed_band, level, "accuracy of the tested model")
     for arm in [BASE, *facts.arms]:
         table = by_seed(rows.filter(pl.col("arm") == arm), "level", "accuracy")
         if table.height:
             add_arm(plot, arm, table, "level", behind=partial(_of_level, tests, arm))
     if not plot.data:
-        return say_empty(plot, "no final model was tested")
+        tested = frames["arm_accuracy"].height > 0
+        return say_empty(plot, "the questions have no levels" if tested else "no model was tested")
     runs = frames["study_runs"]
     for column, text in (("pretrained", "pretraining ends"), ("max_level", "training ends")):
         if len(bound := runs[column].drop_nulls()):

@@ -63,3 +63,34 @@ create or replace macro known_arm(of_arm, of_benchmark, of_study, of_runs) as (
     join scope(of_study, of_runs) as runs using (run)
     where evaluations.benchmark = of_benchmark
 );
+
+-- Whether a benchmark is `in` or `out` of the distribution trained on; null for validation. Logs of
+-- an older version do not say: of their tests, `test_ood` is out and every other one in.
+create or replace macro domain_of(of_benchmark, of_domain) as
+case
+    when of_benchmark = 'validation' then null
+    else coalesce(of_domain, if(of_benchmark = 'test_ood', 'out', 'in'))
+end;
+
+-- The step at which a run counts as tested: its last one, or that of its best checkpoint, where
+-- the settings say so; then its tests are of no other step.
+create or replace macro tested_step(of_settings, of_steps, last_evaluated) as
+if(
+    (of_settings ->> '$.evaluation.checkpoint') = 'best',
+    last_evaluated,
+    coalesce(of_steps, 0)
+);
+
+-- How many questions a run had to train on: as many as its settings let the task make, or those of
+-- its data set that the catalog holds; null if neither is known.
+create or replace macro train_questions(of_settings) as coalesce(
+    try_cast(of_settings ->> '$.questions.train' as bigint),
+    least(
+        (of_settings ->> '$.questions.train.limit')::bigint,
+        (
+            select nullif(count(*), 0)
+            from questions
+            where split = 'train' and source = (of_settings ->> '$.questions.train.dataset')
+        )
+    )
+);

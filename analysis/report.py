@@ -80,6 +80,7 @@ def render(content: ReportInput) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    several = closing.has_many_benchmarks(content.comparison)
     return environment.get_template("report.html.j2").render(
         content=content,
         plotlyjs=Markup(get_plotlyjs().replace("</script", "<\\/script")),
@@ -87,6 +88,9 @@ def render(content: ReportInput) -> str:
         plots=[(figure, _div(figure)) for figure in content.figures],
         header=closing.HEADER,
         closing_rows=closing.closing_rows(content.comparison),
+        scores_header=closing.SCORES_HEADER,
+        scores=closing.benchmark_rows(content.comparison) if several else [],
+        scores_meaning=closing.SCORES_MEANING,
         progress=closing.progress(content.comparison),
         meaning=closing.meaning(content.comparison),
         tables=number_tables(content.comparison, content.frames),
@@ -120,12 +124,10 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
         for benchmark in benchmarks
         if (made := arms[arm]["difference"].get(benchmark)) and arm != REFERENCE
     ]
-    tests = [
+    flawed = [
         [
             arm,
             benchmark,
-            closing.interval(arms[arm]["accuracy"].get(benchmark)),
-            closing.percent(arms[arm]["answered"].get(benchmark)),
             closing.percent(arms[arm]["flawed"].get(benchmark)),
         ]
         for arm in order
@@ -140,10 +142,16 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
             differences,
         ),
         NumberTable(
-            "Final models on the tests",
-            "Flawed: of the right answers whose chain could be checked, those that are not valid.",
-            ["arm", "test", "accuracy in %", "an answer could be read", "right but flawed"],
-            tests,
+            "Scores on the tests",
+            closing.SCORES_MEANING,
+            list(closing.SCORES_HEADER),
+            closing.benchmark_rows(comparison),
+        ),
+        NumberTable(
+            "Flawed answers on the tests",
+            "Of the right answers whose chain could be checked, those that are not valid.",
+            ["arm", "test", "right but flawed"],
+            flawed,
         ),
         _table("Training", TRAINING_NOTE, frames["arm_summary"], COUNTS),
         _table(

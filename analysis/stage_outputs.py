@@ -27,8 +27,10 @@ class Observed:
 class StageOutputs:
     """A study's comparison, verdicts, observations and figures.
 
-    The comparison is that of `analysis.comparison.compare`, with `planned`: the number of runs
-    that the study plans for each arm, those not finished included. Claims come in ledger order.
+    The comparison is that of `analysis.comparison.compare`, and of each arm the `scores` by
+    benchmark, as `analysis.scores` makes them; with `planned`: the number of runs that the study
+    plans for each arm, those not finished included; and `tested`: which checkpoint, in words.
+    Claims come in ledger order.
     Figures are read when they are asked for, each by itself: a screen shows few of them at once.
     """
 
@@ -91,8 +93,9 @@ def _comparison(path: Path, study: str) -> dict[str, Any]:
         comparison: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise _other_version(path, study, str(error).splitlines()[0]) from error
-    if "planned" not in comparison:
-        raise _other_version(path, study, "no key 'planned'")
+    for key in ("planned", "tested"):
+        if key not in comparison:
+            raise _other_version(path, study, f"no key {key!r}")
     return comparison
 
 

@@ -38,8 +38,7 @@ def main() -> None:
     workload = prepare(__doc__)
     engines = make_engines(workload)
     group = workload.settings.rollout.group_size
-    _, tokenizer = load_policy(workload.base)
-    ids = [tokenizer(question.text).input_ids for question in workload.train]
+    ids = [list(question.prompt_ids) for question in workload.train]
     print(f"\n{'batch':>6} {'engine':14}{'tokens/s':>10}{'tokens':>9}   ours / it")
     for batch in BATCHES:
         speeds: dict[str, list[float]] = {name: [] for name in engines}

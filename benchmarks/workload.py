@@ -24,7 +24,15 @@ from exgrpo.settings import RunSettings
 from exgrpo.studies import Study, load_study
 from exgrpo.trainer import train
 from pipeline.base_model import make_base_model
-from pipeline.files import DONE, base_path, question_file, require_done, section_hash, study_folder
+from pipeline.files import (
+    DONE,
+    base_path,
+    question_file,
+    questions_hash,
+    require_done,
+    section_hash,
+    study_folder,
+)
 from pipeline.questions import make_questions
 
 STUDY, ARM, SEED = "tiny", "on_policy", 0
@@ -78,11 +86,11 @@ def conditions() -> str:
 
 def _make_missing(study: Study, results: Path, threads: int) -> None:
     folder = study_folder(study, results)
-    if not (folder / "questions" / DONE).exists():
-        make_questions(study, results)
     if not (folder / "base" / DONE).exists():
         make_base_model(study, results, threads)
-    require_done(folder / "questions", section_hash(study.any_run.questions))
+    if not (folder / "questions" / DONE).exists():
+        make_questions(study, results)  # after the base model, whose tokenizer it uses
+    require_done(folder / "questions", questions_hash(study.any_run))
     require_done(folder / "base", section_hash(study.any_run.base))
 
 

@@ -30,6 +30,7 @@ _STATED = re.compile(r"\b(?:answer|result)\b(?:\s+is\b|\s*:)+[\s*]*", re.I)
 _LABELLED = re.compile(r"^A:[ \t]*", re.M)
 _SENTENCE_END = re.compile(r"\.(?=\s|$)|\n")
 _NUMBER_IN_PROSE = re.compile(r"[-−]?\$?(?:\d[\d,]*\.?\d*|\.\d+)(?:/\d+)?")
+_LAST_FORMULA = re.compile(r"=((?:\\[^=\n]|[^$=\\\n])+)\$[\s.]*\Z")
 _CHOICE = re.compile(r"[\[({]*([A-Z])(?:[\])}]+|(?=[.:,;]|\s|$))(?!\s*[=^_+*/<>])")
 
 
@@ -55,7 +56,9 @@ def last_box(text: str) -> str | None:
 
 
 def stated_answer(text: str, letter: bool) -> str | None:
-    """The answer that prose states: after "answer is" or "A:", else its last number.
+    """The answer that prose states: after "answer is" or "A:", else what it ends in.
+
+    That is the right side of a formula in dollars, `$x = 3$`, or the last number.
 
     With `letter` only the sentence "answer is ..." counts, since prose is full of letters.
     """
@@ -66,7 +69,11 @@ def stated_answer(text: str, letter: bool) -> str | None:
             return formula[1].strip()
         end = _SENTENCE_END.search(rest)
         return (rest[: end.start()] if end else rest).strip(" *") or None
-    numbers = [] if letter else _NUMBER_IN_PROSE.findall(text)
+    if letter:
+        return None
+    if formula := _LAST_FORMULA.search(text):
+        return formula[1].strip()
+    numbers = _NUMBER_IN_PROSE.findall(text)
     return numbers[-1].rstrip(",") if numbers else None
 
 

@@ -14,11 +14,9 @@ from exgrpo.experience import Trajectory, token_key
 from exgrpo.grading import Verdict
 from exgrpo.policy import TokenScores, TokenSequence
 from exgrpo.questions import Question
-from exgrpo.rollout import Rollout
+from exgrpo.sampling import Sampled
 from exgrpo.selection import Candidate, Draw
 from exgrpo.settings import Buffer, RunSettings
-
-UNGRADED = Verdict(correct=None, extracted=None, format_ok=False, reason="not graded yet")
 
 
 @dataclass(frozen=True)
@@ -27,10 +25,13 @@ class Group:
     in the arm's order; the first `replays` of them join the group."""
 
     question: Question
-    prompt_ids: list[int]
     draw: Draw | None = None
     candidates: tuple[Candidate, ...] = ()
     replays: int = 0
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        return list(self.question.prompt_ids)
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,18 @@ class Row:
     finish: str
     source: str | None
     birth_step: int
-    response: str = ""
-    verdict: Verdict = UNGRADED
+    response: str
+    verdict: Verdict
     advantage: float = 0.0
     trained: bool = True
+
+    def __post_init__(self) -> None:
+        tokens = len(self.sequence.response_ids)
+        for name in ("behaviour_logprobs", "previous_logprobs", "entropies"):
+            if len(getattr(self, name)) != tokens:  # never cut or filled up to fit
+                raise ValueError(
+                    f"{self.id}: {len(getattr(self, name))} {name} for {tokens} tokens"
+                )
 
     @property
     def replayed(self) -> bool:
@@ -101,8 +110,9 @@ class Row:
         return torch.nan if self.verdict.correct is None else float(self.verdict.correct)
 
 
-def fresh_row(run: str, step: int, group: int, slot: int, of: Group, rollout: Rollout) -> Row:
+def fresh_row(run: str, step: int, group: int, slot: int, of: Group, sampled: Sampled) -> Row:
     """The batch row of a rollout sampled now."""
+    rollout = sampled.rollout
     return Row(
         id=f"{run}:{step}:{group}:{slot}",
         group=group,
@@ -115,11 +125,21 @@ def fresh_row(run: str, step: int, group: int, slot: int, of: Group, rollout: Ro
         finish=rollout.finish,
         source=None,
         birth_step=step,
+        response=sampled.response,
+        verdict=sampled.verdict,
     )
 
 
 def replayed_row(
-    run: str, step: int, group: int, slot: int, of: Group, chosen: Trajectory, scores: TokenScores
+    run: str,
+    step: int,
+    group: int,
+    slot: int,
+    of: Group,
+    chosen: Trajectory,
+    scores: TokenScores,
+    response: str,
+    verdict: Verdict,
 ) -> Row:
     """The batch row of a stored trajectory; scores: of its response under the policy now."""
     return Row(
@@ -134,6 +154,8 @@ def replayed_row(
         finish=chosen.finish,
         source=chosen.id,
         birth_step=chosen.birth_step,
+        response=response,
+        verdict=verdict,
     )
 
 

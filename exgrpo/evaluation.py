@@ -1,20 +1,29 @@
 """Evaluation: several samples a question, every sample a row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from exgrpo.grading import Grader
+from exgrpo.answers import tidy
+from exgrpo.grading import Grader, rules_for
 from exgrpo.markers import mark
 from exgrpo.policy import stop_ids
 from exgrpo.questions import Question
 from exgrpo.rollout import Sampling
-from exgrpo.rollout.torch_engine import generate
+from exgrpo.sampling import Sampled, sample_and_grade
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings
 
-CHUNK = 1024  # sequences sampled, then graded
+BATCHES = 4  # of sequences in a chunk: what a kill can cost, and as much as is held at once
+
+
+def chunks(
+    questions: Sequence[Question], samples: int, settings: RunSettings
+) -> Iterator[Sequence[Question]]:
+    """The questions in the portions in which they are sampled, `samples` a question."""
+    size = max(1, BATCHES * settings.rollout.batch // samples)
+    return (questions[start : start + size] for start in range(0, len(questions), size))
 
 
 def evaluate(
@@ -25,58 +34,61 @@ def evaluate(
     settings: RunSettings,
     grader: Grader,
     seed: int,
+    test: bool = False,
     **key: Any,
 ) -> list[dict[str, Any]]:
     """Rows of the table `evaluations`, `samples` a question; `key` gives run, step, benchmark.
 
-    Sample i of a question is decided by (seed, question, i) and the policy.
+    Sample i of a question is decided by (seed, question, i) and the policy. test: responses are
+    read as at a test, which may leave out what training asks for (`grading.think_at_test`).
+    Every question must have its prompt ids.
     """
-    rules = settings.evaluation
     sampling = Sampling(
-        rules.temperature,
-        rules.max_new_tokens,
-        stop_ids(model, tokenizer),
+        settings.evaluation.temperature,
+        settings.evaluation.max_new_tokens,
+        stop_ids(model, tokenizer, settings.prompt.stop),
         settings.rollout.batch,
     )
     rows: list[dict[str, Any]] = []
-    size = max(1, CHUNK // samples)
-    for start in range(0, len(questions), size):
-        chunk = questions[start : start + size]
-        prompts = [tokenizer(question.text).input_ids for question in chunk]
+    for chunk in chunks(questions, samples, settings):
         seeds = [
             [derived_seed(seed, question.id, sample) for sample in range(samples)]
             for question in chunk
         ]
-        groups = generate(model, prompts, seeds, sampling)
-        asked = [question for question in chunk for _ in range(samples)]
-        rollouts = [rollout for group in groups for rollout in group]
-        responses = tokenizer.batch_decode(
-            [rollout.token_ids for rollout in rollouts], skip_special_tokens=True
+        answers = sample_and_grade(
+            model,
+            tokenizer,
+            chunk,
+            seeds,
+            sampling,
+            grader,
+            lambda question: rules_for(question.kind, settings.grading, test),
         )
-        verdicts = grader.grade_all(
-            [(question.gold, text) for question, text in zip(asked, responses, strict=True)]
-        )
-        for index, (question, rollout, response, verdict) in enumerate(
-            zip(asked, rollouts, responses, verdicts, strict=True)
-        ):
-            markers = mark(question.source, question.text, response)
-            rows.append(
-                {
-                    **key,
-                    "question": question.id,
-                    "sample": index % samples,
-                    "level": question.level,
-                    "temperature": rules.temperature,
-                    "response": response,
-                    "length": len(rollout.token_ids),
-                    "finish": rollout.finish,
-                    "extracted": verdict.extracted,
-                    "correct": verdict.correct,
-                    "mean_entropy": rollout.mean_entropy,
-                    "nll": rollout.nll,
-                    "shortcut": markers.shortcut,
-                    "step_errors": markers.step_errors,
-                    "chain_valid": markers.chain_valid,
-                }
-            )
+        rows += [
+            {**key, "sample": sample, **_row(question, answer, settings)}
+            for question, own in zip(chunk, answers, strict=True)
+            for sample, answer in enumerate(own)
+        ]
     return rows
+
+
+def _row(question: Question, answer: Sampled, settings: RunSettings) -> dict[str, Any]:
+    """What a row holds of one answer."""
+    rollout, verdict = answer.rollout, answer.verdict
+    markers = mark(question.source, question.text, answer.response)
+    return {
+        "question": question.id,
+        "level": question.level,
+        "temperature": settings.evaluation.temperature,
+        "response": answer.response,
+        "length": len(rollout.token_ids),
+        "finish": rollout.finish,
+        "extracted": verdict.extracted,
+        "vote": None if verdict.extracted is None else tidy(verdict.extracted),
+        "correct": verdict.correct,
+        "mean_entropy": rollout.mean_entropy,
+        "nll": rollout.nll,
+        "shortcut": markers.shortcut,
+        "step_errors": markers.step_errors,
+        "chain_valid": markers.chain_valid,
+    }

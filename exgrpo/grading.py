@@ -1,7 +1,7 @@
 """Verdicts: is a response right? Exact text first, math-verify in guarded workers for the rest.
 
-Kinds of task: `boxed` (a box is graded), `mcq` (the box holds a letter), `think` (the box after
-the last `</think>`), `prose` (the box, or the answer that the text states).
+How a response is read are `Rules`. What counts in it is the last box; what it may do beside, and
+where opinions differ, is in docs/grading.md.
 
 A verdict is None, never 0 or 1, when the grader itself failed or the gold cannot be read. An
 answer that cannot be decided inside the limits of a worker is wrong: the grader did its work, the
@@ -17,15 +17,67 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from exgrpo import answers
 from exgrpo.errors import UserError
+from exgrpo.question_settings import Grading
 
-KINDS = ("boxed", "mcq", "think", "prose")
+THINK_END = "</think>"
 _START_LIMIT = 120.0  # seconds for a worker to load sympy on a busy machine
 _SERVICE_LIFE = 1000  # comparisons after which a worker is replaced, so that caches never pile up
 _UNREADABLE = {"none", "null", "nan", "n/a", "see figure", "see solution"}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a response is read: what kind of answer is asked for, and in which form.
+
+    letter: the answer is the letter of a choice. think: only the text after the last `</think>`
+    counts; without one there is no answer. prose: without a box, the answer that the text states.
+    """
+
+    letter: bool = False
+    think: bool = False
+    prose: bool = False
+
+
+KINDS = {
+    "boxed": Rules(),
+    "mcq": Rules(letter=True),
+    "think": Rules(think=True),
+    "prose": Rules(prose=True),
+}
+
+
+def rules_of(kind: str) -> Rules:
+    """The rules that a file names: a key of KINDS, or several with `+` between: `think+mcq`.
+
+    Raises ValueError for an unknown name.
+    """
+    names = kind.split("+")
+    if unknown := [name for name in names if name not in KINDS]:
+        raise ValueError(f"unknown kind {unknown[0]!r}; known: {', '.join(KINDS)}")
+    named = [KINDS[name] for name in names]
+    return Rules(*(any(getattr(each, field.name) for each in named) for field in fields(Rules)))
+
+
+def rules_for(question_kind: str, settings: Grading, test: bool = False) -> Rules:
+    """The rules for a question of kind `boxed` or `mcq` in training, or at a test."""
+    own = rules_of(question_kind)
+    think = settings.think
+    if test and settings.think_at_test is not None:
+        think = settings.think_at_test
+    return replace(own, think=own.think or think, prose=own.prose or settings.prose)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response to be graded, with the gold and the rules of its question."""
+
+    gold: str
+    response: str
+    rules: Rules = Rules()
 
 
 @dataclass(frozen=True)
@@ -72,8 +124,11 @@ def _readable(gold: str) -> bool:
 
 
 def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
-    """Grade in this process. No limits: for trusted responses; use `Grader` for a model's."""
-    found = _settle(gold, response, kind)
+    """Grade in this process. No limits: for trusted responses; use `Grader` for a model's.
+
+    Raises ValueError for an unknown kind: `rules_of`.
+    """
+    found = _settle(Answer(gold, response, rules_of(kind)))
     if isinstance(found, Verdict):
         return found
     from exgrpo import algebra  # loads sympy, which exact answers never need
@@ -81,25 +136,29 @@ def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
     return _verdict(found, *algebra.compare(found.gold, found.answer))
 
 
-def _settle(gold: str, response: str, kind: str) -> Verdict | _Open:
+def _settle(item: Answer) -> Verdict | _Open:
     """Everything that exact text can settle; the comparison still open otherwise."""
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    gold, response, rules = item.gold, item.response, item.rules
     if not _readable(gold):
         return Verdict(None, None, False, "the gold cannot be read")
-    if kind == "think":
-        if "</think>" not in response:
+    letter = rules.letter or (rules.prose and answers.choice(gold) == gold.strip())
+    wanted = answers.choice(gold) if letter else None
+    if letter and wanted is None:
+        return Verdict(None, None, False, "the gold is not the letter of a choice")
+    if rules.think:
+        if THINK_END not in response:
             return Verdict(False, None, False, "no closing think tag")
-        response = response.rpartition("</think>")[2]
-    letter = kind == "mcq" or (kind == "prose" and answers.choice(gold) == gold.strip())
+        response = response.rpartition(THINK_END)[2]
     extracted = answers.last_box(response)
-    if extracted is None and kind == "prose":
+    if extracted is None and rules.prose:
         extracted = answers.stated_answer(response, letter)
     if extracted is None:
         return Verdict(False, None, False, "no answer")
     if letter:
         chosen = answers.choice(extracted)
-        return Verdict(chosen == answers.choice(gold), extracted, chosen is not None, "choice")
+        if chosen is None:
+            return Verdict(False, extracted, False, "no choice in the answer")
+        return Verdict(chosen == wanted, extracted, True, "choice")
     if gold.strip() == extracted:
         return Verdict(True, extracted, True, "same text")
     try:
@@ -176,7 +235,7 @@ class _Worker:
 
 
 class Grader:
-    """Grades many responses; `with Grader() as grader: grader.grade_all(items, "boxed")`.
+    """Grades many responses; `with Grader() as grader: grader.grade_all(items)`.
 
     Workers start when the first response needs one. One that hangs (`time_limit`, seconds of
     processor time an answer), takes more than `memory_limit` bytes or dies is replaced. Usable
@@ -191,6 +250,11 @@ class Grader:
         self._workers: list[_Worker] = []
         self._lock = threading.Lock()
 
+    @classmethod
+    def of(cls, settings: Grading) -> "Grader":
+        """A grader with the workers and limits of the settings."""
+        return cls(settings.workers, settings.time_limit, settings.memory_limit)
+
     def __enter__(self) -> "Grader":
         return self
 
@@ -199,9 +263,9 @@ class Grader:
             worker.stop()
         self._workers = []
 
-    def grade_all(self, items: Sequence[tuple[str, str]], kind: str = "boxed") -> list[Verdict]:
-        """Verdicts on (gold, response) pairs, in their order."""
-        settled = [_settle(gold, response, kind) for gold, response in items]
+    def grade_all(self, items: Sequence[Answer]) -> list[Verdict]:
+        """A verdict on each answer, in their order."""
+        settled = [_settle(item) for item in items]
         pairs = {(s.gold, s.answer): s for s in settled if isinstance(s, _Open)}
         with self._lock:
             compared = dict(zip(pairs, self._compare_all(list(pairs.values())), strict=True))

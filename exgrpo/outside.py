@@ -21,28 +21,26 @@ Outside = Mapping[str, Sequence[Trajectory]]
 def outside_trajectories(
     settings: RunSettings,
     questions: Sequence[Question],
-    prompts: Mapping[str, list[int]],
     tokenizer: PreTrainedTokenizerBase,
     pool_log: Path | None,
 ) -> Outside:
     """Question id -> what `join.source` brings; empty where the run replays only its own.
 
-    prompts: question id -> prompt ids. pool_log: log of the run that `join.pool` names.
+    pool_log: log of the run that `join.pool` names.
     """
     match settings.join.source:
         case "expert":
-            return expert_trajectories(questions, prompts, tokenizer, settings.join.expert)
+            return expert_trajectories(questions, tokenizer, settings.join.expert)
         case "pool":
             if pool_log is None:
                 raise UserError("settings.join.pool: no log of that run was given.")
-            return pool_trajectories(pool_log, questions, prompts, settings.buffer.per_question)
+            return pool_trajectories(pool_log, questions, settings.buffer.per_question)
         case "buffer":
             return {}
 
 
 def expert_trajectories(
     questions: Sequence[Question],
-    prompts: Mapping[str, list[int]],
     tokenizer: PreTrainedTokenizerBase,
     file: str | None,
 ) -> Outside:
@@ -64,7 +62,7 @@ def expert_trajectories(
                 Trajectory(
                     id=f"expert:{question.id}",
                     question=question.id,
-                    prompt_ids=prompts[question.id],
+                    prompt_ids=list(question.prompt_ids),
                     token_ids=token_ids,
                     logprobs=np.zeros(len(token_ids), dtype=np.float32),
                     birth_step=0,
@@ -102,17 +100,17 @@ def _read_answers(path: Path) -> dict[str, str]:
 def pool_trajectories(
     log: Path,
     questions: Sequence[Question],
-    prompts: Mapping[str, list[int]],
     per_question: int | None,
 ) -> Outside:
     """The right answers in a finished run's log (RLEP), once each, with their log-probabilities.
 
     per_question: keep the newest so many of each question; None: all.
     """
+    prompts = {each.id: list(each.prompt_ids) for each in questions}
     right = pl.col("correct") & ~pl.col("replayed") & (pl.col("finish") == "stop")
     rows = (
         _table(log, "trajectories")
-        .filter(right, pl.col("question").is_in([each.id for each in questions]))
+        .filter(right, pl.col("question").is_in(list(prompts)))
         .select("trajectory", "step", "group", "slot", "question", "mean_entropy")
         .join(
             _table(log, "tokens").select("trajectory", "token_ids", "behaviour_logprobs"),

@@ -158,11 +158,42 @@ def fingerprint(model: PreTrainedModel) -> str:
     return digest.hexdigest()[:16]
 
 
-def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """Every token id that ends a response, from the generation config and the tokenizer."""
+def stop_ids(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, extra: Sequence[str] = ()
+) -> tuple[int, ...]:
+    """Every token id that ends a response: the generation config's, the tokenizer's, and `extra`.
+
+    extra: tokens by their text, `settings.prompt.stop`. UserError where one is no token.
+    """
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = configured if isinstance(configured, list) else [configured]
-    return tuple(sorted({i for i in [*ids, tokenizer.eos_token_id] if i is not None}))
+    ids = [*ids, *(_token_id(tokenizer, text) for text in extra), tokenizer.eos_token_id]
+    return tuple(sorted({each for each in ids if each is not None}))
+
+
+def _token_id(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
+    known = tokenizer.get_vocab().get(text)
+    ids = tokenizer(text, add_special_tokens=False).input_ids if known is None else [known]
+    if len(ids) != 1 or tokenizer.decode(ids) != text:
+        raise UserError(
+            f"settings.prompt.stop: {text!r} is not one token of this model's tokenizer. Give the "
+            f"text of a single token, or leave it out."
+        )
+    return int(ids[0])
+
+
+def response_texts(
+    tokenizer: PreTrainedTokenizerBase,
+    responses: Sequence[Sequence[int]],
+    stop_ids: Sequence[int],
+) -> list[str]:
+    """Responses as text, less special tokens and the token that ended each, special or not.
+
+    That token is told by its id: cut off by its text, what was said before could go with it.
+    """
+    kept = [list(ids[:-1] if len(ids) and ids[-1] in stop_ids else ids) for ids in responses]
+    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    return [str(tokenizer.decode(ids, **options)) for ids in kept]
 
 
 def micro_batches(sequences: Sequence[TokenSequence], budget: int) -> Iterator[list[int]]:

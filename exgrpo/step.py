@@ -7,10 +7,7 @@ question is drawn from the buffer and nothing is replayed.
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from exgrpo import objective, step_records
 from exgrpo.batch import (
@@ -26,13 +23,12 @@ from exgrpo.batch import (
     with_advantages,
 )
 from exgrpo.checkpoint import Progress
+from exgrpo.context import RunContext
 from exgrpo.experience import Event, Trajectory
-from exgrpo.grading import Grader
-from exgrpo.policy import TokenScores, score_sequences, stop_ids
-from exgrpo.questions import Question
-from exgrpo.records import Recorder
+from exgrpo.grading import Answer
+from exgrpo.policy import TokenScores, response_texts, score_sequences
 from exgrpo.rollout import Sampling
-from exgrpo.rollout.torch_engine import generate
+from exgrpo.sampling import sample_and_grade
 from exgrpo.seeds import derived_seed, numpy_generator
 from exgrpo.selection import (
     Candidate,
@@ -44,27 +40,7 @@ from exgrpo.selection import (
 )
 from exgrpo.settings import Clip, RunSettings
 from exgrpo.stream import take
-from exgrpo.update import Learner, require_finite, update_policy
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """What every step of a run uses; built once a start.
-
-    prompts: question -> prompt ids, made once. outside: question -> trajectories that are not the
-    run's own (an expert's, another run's).
-    """
-
-    settings: RunSettings
-    train_questions: dict[str, Question]
-    prompts: dict[str, list[int]]
-    validation: Sequence[Question]
-    learner: Learner
-    policy: PreTrainedModel  # the learner's model without Accelerate's wrapper
-    tokenizer: PreTrainedTokenizerBase
-    outside: Mapping[str, Sequence[Trajectory]]
-    grader: Grader
-    recorder: Recorder
+from exgrpo.update import require_finite, update_policy
 
 
 def train_step(
@@ -84,13 +60,9 @@ def train_step(
     draws = _draw_experience(context, progress) if replay_on else []
     groups, scores = _compose(context, progress, draws, replay_on)
     clock.lap("select")
-    rows = _roll_out(context, progress, groups, scores)
-    clock.lap("rollout")
-    rows = _grade(context, rows)
-    clock.lap("grade")
+    rows = _roll_out(context, progress, groups, scores, clock)
     if settings.batch.learning_groups:
-        groups, rows = _fill(context, progress, groups, rows)
-        clock.lap("rollout")
+        groups, rows = _fill(context, progress, groups, rows, clock)
     if replay_on and settings.join.when == "all_failed":
         groups, rows = _join_failed(context, progress, groups, rows)
         clock.lap("select")
@@ -156,7 +128,7 @@ def _compose(
     groups = _fresh_groups(context, progress, context.settings.batch.questions - len(draws))
     for draw in draws:
         question = context.train_questions[draw.question]
-        groups.append(Group(question, context.prompts[question.id], draw))
+        groups.append(Group(question, draw))
     join = context.settings.join
     joins = replay_on and join.when == "always"
     visited = [joins and (group.draw is None) == (join.visit == "fresh") for group in groups]
@@ -167,7 +139,7 @@ def _fresh_groups(context: RunContext, progress: Progress, count: int) -> list[G
     questions = list(context.train_questions.values())
     retired = progress.buffer.retired
     taken = take(progress.stream, questions, retired, count, context.settings)
-    return [Group(question, context.prompts[question.id]) for question in taken]
+    return [Group(question) for question in taken]
 
 
 def _select(
@@ -231,18 +203,21 @@ def _roll_out(
     progress: Progress,
     groups: Sequence[Group],
     scores: Mapping[str, TokenScores],
+    clock: step_records.Clock,
     earlier: Sequence[Group] = (),
 ) -> list[Row]:
     """Algorithm 1's rollouts: replayed trajectories in the first slots of a group, then fresh ones.
 
+    All are graded, the replayed ones too; a batch while the next one is sampled.
     A rollout is decided by (seed, step, question, slot) and the policy; where a question comes a
     second time in a step, by its turn too. earlier: groups of this batch that are rolled out.
     """
     settings, run, step = context.settings, context.settings.run, progress.step
+    first_group = len(earlier)
     sampling = Sampling(
         settings.rollout.temperature,
         settings.rollout.max_new_tokens,
-        stop_ids(context.policy, context.tokenizer),
+        context.stop_ids,
         settings.rollout.batch,
     )
     taken = settings.join.place == "instead"
@@ -255,53 +230,65 @@ def _roll_out(
         count = settings.rollout.group_size - taken * group.replays
         seeds.append([derived_seed(seed, purpose, slot) for slot in range(first, first + count)])
         turns[question] += 1
-    rollouts = generate(context.policy, [group.prompt_ids for group in groups], seeds, sampling)
-    rows = []
-    for index, (group, sampled) in enumerate(
-        zip(groups, rollouts, strict=True), start=len(earlier)
-    ):
-        rows += _replayed_rows(run, step, index, group, scores)
-        rows += [
-            fresh_row(run, step, index, slot, group, rollout)
-            for slot, rollout in enumerate(sampled, start=group.replays)
-        ]
-    return rows
+    sampled = sample_and_grade(
+        context.policy,
+        context.tokenizer,
+        [group.question for group in groups],
+        seeds,
+        sampling,
+        context.grader,
+        context.rules,
+        lambda: clock.lap("rollout"),
+    )
+    rows = _replayed_rows(context, step, groups, scores, first_group)
+    rows += [
+        fresh_row(run, step, index, slot, group, each)
+        for index, (group, own) in enumerate(zip(groups, sampled, strict=True), start=first_group)
+        for slot, each in enumerate(own, start=group.replays)
+    ]
+    clock.lap("grade")
+    return sorted(rows, key=lambda row: (row.group, row.slot))
 
 
 def _replayed_rows(
-    run: str,
+    context: RunContext,
     step: int,
-    index: int,
-    group: Group,
+    groups: Sequence[Group],
     scores: Mapping[str, TokenScores],
+    first_group: int = 0,
     first_slot: int = 0,
 ) -> list[Row]:
-    """The rows of the stored trajectories that join group number `index`."""
-    chosen = [candidate.trajectory for candidate in group.candidates[: group.replays]]
-    return [
-        replayed_row(run, step, index, slot, group, each, scores[each.id])
-        for slot, each in enumerate(chosen, start=first_slot)
+    """The stored trajectories that join the groups, graded, as rows of the batch.
+
+    first_group: number of the first group. first_slot: where a group's own begin.
+    """
+    chosen = [
+        (index, slot, group, candidate.trajectory)
+        for index, group in enumerate(groups, start=first_group)
+        for slot, candidate in enumerate(group.candidates[: group.replays], start=first_slot)
     ]
-
-
-def _grade(context: RunContext, rows: Sequence[Row]) -> list[Row]:
-    """Decode and grade every row, the replayed ones too."""
-    if not rows:  # batch_decode makes one text of nothing
-        return []
-    responses = context.tokenizer.batch_decode(
-        [row.sequence.response_ids for row in rows], skip_special_tokens=True
+    texts = response_texts(
+        context.tokenizer, [stored.token_ids.tolist() for *_, stored in chosen], context.stop_ids
     )
     verdicts = context.grader.grade_all(
-        [(row.question.gold, text) for row, text in zip(rows, responses, strict=True)]
+        [
+            Answer(group.question.gold, text, context.rules(group.question))
+            for (_, _, group, _), text in zip(chosen, texts, strict=True)
+        ]
     )
+    run = context.settings.run
     return [
-        dataclasses.replace(row, response=text, verdict=verdict)
-        for row, text, verdict in zip(rows, responses, verdicts, strict=True)
+        replayed_row(run, step, index, slot, group, stored, scores[stored.id], text, verdict)
+        for (index, slot, group, stored), text, verdict in zip(chosen, texts, verdicts, strict=True)
     ]
 
 
 def _fill(
-    context: RunContext, progress: Progress, groups: list[Group], rows: list[Row]
+    context: RunContext,
+    progress: Progress,
+    groups: list[Group],
+    rows: list[Row],
+    clock: step_records.Clock,
 ) -> tuple[list[Group], list[Row]]:
     """DAPO's dynamic sampling: more fresh questions until `learning_groups` groups have signal.
 
@@ -317,7 +304,7 @@ def _fill(
         if len(learning) >= count or not left:
             break
         more = _fresh_groups(context, progress, settings.batch.questions)
-        rows = rows + _grade(context, _roll_out(context, progress, more, {}, earlier=groups))
+        rows = rows + _roll_out(context, progress, more, {}, clock, earlier=groups)
         groups = groups + more
     kept = set(learning[:count])
     return groups, [dataclasses.replace(row, trained=row.group in kept) for row in rows]
@@ -338,13 +325,7 @@ def _join_failed(
         dataclasses.replace(row, trained=row.slot < size - joined[row.group].replays)
         for row in rows
     ]
-    run = settings.run
-    added = [
-        row
-        for index, group in enumerate(joined)
-        for row in _replayed_rows(run, progress.step, index, group, scores, size)
-    ]
-    return joined, rows + _grade(context, added)
+    return joined, rows + _replayed_rows(context, progress.step, joined, scores, first_slot=size)
 
 
 def _learn_from(

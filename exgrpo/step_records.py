@@ -190,6 +190,9 @@ def step_row(
         "solved_groups": sum(result.solved for result in results),
         "failed_groups": sum(result.failed for result in results),
         "ungraded": sum(math.isnan(row.reward) for row in rows),
+        "unanswered": sum(
+            not row.verdict.format_ok for row in sampled if row.verdict.correct is not None
+        ),
         "entropy": sum(_sum(row.entropies) for row in sampled) / sampled_tokens,
         "length": sampled_tokens / len(sampled),
         "truncated_share": sum(row.finish == "length" for row in sampled) / len(sampled),

@@ -5,22 +5,21 @@ A study file (`config/studies/*.yaml`) names arms and seeds and changes defaults
 `extends`. Unknown keys and wrong types are errors that name file, key, value and remedy.
 """
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from exgrpo.data_set_file import descriptions
 from exgrpo.errors import UserError
 from exgrpo.section import Section
 from exgrpo.settings import SHARED_SECTIONS, RunSettings, content_hash
+from exgrpo.settings_files import existing, parse, read_yaml, suggest
 
 # Settings that name an arm of the same study: this run needs that arm's run of the same seed.
 SOURCES = (("training", "start_from"), ("join", "pool"))
 
-T = TypeVar("T", bound=BaseModel)
 F = TypeVar("F", bound="SettingsFile")
 Layer = tuple[Path, dict[str, Any]]
 
@@ -114,6 +113,7 @@ def load_study(name: str, config: Path = Path("config")) -> Study:
         (arm, seed): _resolve(name, arm, seed, layers[arm]) for arm in names for seed in seeds
     }
     _check_shared(drafts.values(), config)
+    descriptions(next(iter(drafts.values())).questions, config, named_in=path)
     linked = [_linked(arm, seed, drafts, layers) for arm, seed in drafts]
     runs = {run.run: run for run in linked}
     base_run = base_run_of(linked[0])
@@ -172,7 +172,7 @@ def _linked(
         where = f"{file}: key `settings.{section}.{key}`"
         if source not in layers:
             raise UserError(
-                f"{where}: the study has no arm {source!r}. {_suggest(source, layers)}"
+                f"{where}: the study has no arm {source!r}. {suggest(source, layers)}"
                 f"Its arms: {', '.join(layers)}."
             )
         if source in (*trail, arm):
@@ -199,7 +199,7 @@ def _resolve(study: str, arm: str, seed: int, layers: list[Layer]) -> RunSetting
                 f"gets its study, arm and seed from `arms` and `seeds` of the study. Remove it."
             )
         merged = _merge(merged, layer)
-        run = _parse(
+        run = parse(
             RunSettings,
             {**merged, "study": study, "arm": arm, "seed": seed},
             path,
@@ -222,92 +222,15 @@ def _with_extended(
     kind: type[F], name: str, config: Path, named_in: Path | None = None
 ) -> list[tuple[Path, F]]:
     """The file of an arm or a study, after the one that it extends."""
-    path = _existing(kind, name, config, named_in)
-    file = _parse(kind, _read_yaml(path), path)
+    path = existing(kind, name, config, named_in)
+    file = parse(kind, read_yaml(path), path)
     if file.extends is None:
         return [(path, file)]
-    below = _existing(kind, file.extends, config, named_in=path)
-    extended = _parse(kind, _read_yaml(below), below)
+    below = existing(kind, file.extends, config, named_in=path)
+    extended = parse(kind, read_yaml(below), below)
     if extended.extends is not None:
         raise UserError(
             f"{path}: key `extends`: {file.extends!r} itself extends {extended.extends!r}. A file "
             f"extends at most one that extends none: write the settings out."
         )
     return [(below, extended), (path, file)]
-
-
-def _existing(kind: type[F], name: str, config: Path, named_in: Path | None) -> Path:
-    folder = config / kind.folder
-    path = folder / f"{name}.yaml"
-    if path.is_file():
-        return path
-    known = sorted(file.stem for file in folder.glob("*.yaml"))
-    where = f"{named_in}: " if named_in else ""
-    raise UserError(
-        f"{where}unknown {kind.word} {name!r}. {_suggest(name, known)}"
-        f"Known: {', '.join(known) or 'none'} (in {folder})."
-    )
-
-
-def _suggest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]!r}? " if close else ""
-
-
-def _read_yaml(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: no valid YAML: {error}. Mend the line named.") from error
-
-
-def _parse(model: type[T], value: Any, path: Path, prefix: str = "") -> T:
-    if not isinstance(value, dict):
-        raise UserError(f"{path}: expected keys and values, found {value!r}. Write `key: value`.")
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        lines = [_explain(model, item, path, prefix) for item in _one_a_key(model, error.errors())]
-        raise UserError("\n".join(lines)) from error
-
-
-def _one_a_key(model: type[BaseModel], items: Iterable[Any]) -> list[dict[str, Any]]:
-    """The errors, with one message where a value fits no branch of a union."""
-    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for item in items:
-        keys = tuple(_keys(model, item["loc"])[0])
-        place = item["loc"] if item["type"] == "extra_forbidden" or not keys else keys
-        if place in merged:
-            also = item["msg"].removeprefix("Input should be ")
-            item = {**item, "msg": f"{merged[place]['msg']}, or {also}"}
-        merged[place] = item
-    return list(merged.values())
-
-
-def _explain(model: type[BaseModel], item: Any, path: Path, prefix: str) -> str:
-    location, found = item["loc"], item["input"]
-    keys, section = _keys(model, location)
-    if item["type"] == "extra_forbidden":
-        known = sorted(section.model_fields)
-        return (
-            f"{path}: unknown key `{prefix}{'.'.join(map(str, location))}` (value {found!r}). "
-            f"{_suggest(str(location[-1]), known)}Known here: {', '.join(known)}."
-        )
-    message = item["msg"].removeprefix("Value error, ")
-    if not keys:  # it concerns several sections at once
-        return f"{path}: {prefix.replace('.', ': ')}{message}."
-    return f"{path}: key `{prefix}{'.'.join(keys)}`: {message}; found {found!r}. Change the value."
-
-
-def _keys(model: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:
-    """The keys that an error's location names, without branches of a union; the last section."""
-    keys = []
-    for part in location:
-        if part not in model.model_fields:
-            break
-        keys.append(part)
-        inner = model.model_fields[part].annotation
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            break
-        model = inner
-    return keys, model

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from exgrpo import checkpoint, step_records
 from exgrpo.checkpoint import Progress
+from exgrpo.context import RunContext
 from exgrpo.determinism import deterministic
 from exgrpo.errors import UserError
 from exgrpo.evaluation import evaluate
@@ -22,11 +23,12 @@ from exgrpo.experience import ReplayBuffer
 from exgrpo.grading import Grader
 from exgrpo.outside import outside_trajectories
 from exgrpo.policy import fingerprint, load_policy, save_policy, tokenizer_hash
+from exgrpo.prompts import prompts_hash
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder, require_logged
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
-from exgrpo.step import RunContext, train_step
+from exgrpo.step import train_step
 from exgrpo.update import Learner, NonFiniteError
 
 CHECKPOINTS = "checkpoints"
@@ -57,17 +59,18 @@ def train(
     Otherwise leaves the final model in `folder/final`, and with `keep_best` that of the best
     validation in `folder/best`. A run that has ended is left as it is.
 
-    Raises UserError when the checkpoints are of another run, and StoppedError.
+    Raises UserError when a question has no prompt ids or the checkpoints are of another run, and
+    StoppedError.
     """
     policy, tokenizer = load_policy(start_path or base_path, settings.training.dtype)
-    prompts = {each.id: tokenizer(each.text).input_ids for each in train_questions}
-    outside = outside_trajectories(settings, train_questions, prompts, tokenizer, pool_log)
+    prompts = prompts_hash([*train_questions, *validation])
+    outside = outside_trajectories(settings, train_questions, tokenizer, pool_log)
     # What a checkpoint must agree in before it is gone on from.
     identity = {
         **settings.model_dump(mode="json"),
         "start model": fingerprint(policy),
         "tokenizer": tokenizer_hash(tokenizer),
-        "prompts": content_hash(prompts),
+        "prompts": prompts,
         "training questions": content_hash([asdict(each) for each in train_questions]),
         "validation questions": content_hash([asdict(each) for each in validation]),
         "outside answers": content_hash(
@@ -84,12 +87,11 @@ def train(
         require_logged(folder / "log", progress.step)
         if progress.step == settings.training.steps and (folder / "final").is_dir():
             return progress
-    with deterministic(settings.training.deterministic), Grader(workers=1) as grader:
+    with deterministic(settings.training.deterministic), Grader.of(settings.grading) as grader:
         learner = _learner(settings, policy, start_path or base_path, saved)
         context = RunContext(
             settings,
             {question.id: question for question in train_questions},
-            prompts,
             validation,
             learner,
             learner.accelerator.unwrap_model(learner.model),

@@ -15,19 +15,24 @@ import polars as pl
 
 from analysis.catalog import open_catalog
 from analysis.claims import Ledger, judge, load_ledger
+from analysis.closing import tested
 from analysis.comparison import compare
 from analysis.observations.registry import OBSERVATIONS
 from analysis.queries import answer
+from analysis.scores import benchmark_scores
 from analysis.stage_outputs import Observed
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
 from pipeline.files import write_json
 
+SCORED = ("arm_accuracy", "answer_votes", "benchmark_scores")
 # What comparison, figures and report take; claims and observations name their own.
 SHOWN = (
+    "answer_votes",
     "arm_accuracy",
     "arm_summary",
+    "benchmark_scores",
     "buffer_dynamics",
     "difficulty_vs_gain",
     "entropy_by_validity",
@@ -68,17 +73,28 @@ def analyse(study: Study, results: Path) -> None:
     (folder / "claims.json").unlink(missing_ok=True)  # written last, so it says all is there
     for name, frame in frames.items():
         write_frame(folder / f"{name}.parquet", frame)
-    comparison = compare(
-        frames["arm_accuracy"], frames["arm_summary"], frames["validation_accuracy"]
-    )
-    planned = {"planned": dict.fromkeys(study.arms, len(study.seeds))}  # runs of each arm
-    write_json(folder / "comparison.json", comparison | planned)
+    write_json(folder / "comparison.json", _comparison(study, frames))
     write_json(folder / "observations.json", _observed(frames))
     claims = [
         claim.model_dump() | asdict(verdict)
         for claim, verdict in zip(ledger.claims, judge(ledger, frames), strict=True)
     ]
     write_json(folder / "claims.json", {"alpha": ledger.alpha, "claims": claims})
+
+
+def _comparison(study: Study, frames: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+    """What the arms came to, as `analysis.stage_outputs.StageOutputs` describes it."""
+    comparison = compare(
+        frames["arm_accuracy"], frames["arm_summary"], frames["validation_accuracy"]
+    )
+    scores = benchmark_scores(*(frames[name] for name in SCORED))
+    for entry in comparison["arms"]:
+        entry["scores"] = scores.get(entry["arm"], {})
+    shared = study.any_run
+    return comparison | {
+        "planned": dict.fromkeys(study.arms, len(study.seeds)),
+        "tested": tested(shared.evaluation.checkpoint, shared.questions.validate_on_tests),
+    }
 
 
 def _observed(frames: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:

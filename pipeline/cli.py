@@ -1,4 +1,5 @@
-"""The `exgrpo` command: what a person types, and (`pipeline/cli_stages.py`) the stages.
+"""The `exgrpo` command: what a person types, (`pipeline/cli_files.py`) the commands on a file or a
+data set, and (`pipeline/cli_stages.py`) the stages.
 
 Every command imports what it needs inside: `exgrpo --help` stays fast.
 """
@@ -14,6 +15,7 @@ import typer
 
 from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import PreemptedError, UserError
+from pipeline.cli_files import files
 from pipeline.cli_options import CONFIG, DEMO, RESULTS, Config, Results, StudyName, load
 from pipeline.cli_stages import stages
 from pipeline.terminal import printable
@@ -214,18 +216,6 @@ def import_outputs(
 
 
 @app.command()
-def history(
-    file: Annotated[Path, typer.Argument(help="JSON: question -> its accuracies, by visit.")],
-    group_size: Annotated[int, typer.Option(min=2, help="Rollouts of a visit, K.")] = 8,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
-) -> None:
-    """Drive the replay buffer with the accuracies of a recorded run."""
-    from pipeline.history import run_history
-
-    run_history(file, group_size, as_json)
-
-
-@app.command()
 def claims(
     study: Annotated[str | None, typer.Option(help="A study that was analysed.")] = None,
     claim: Annotated[
@@ -244,6 +234,21 @@ def claims(
         show_paper_tables(None if paper == "list" else paper)
         return
     show_claims(results, study, claim, as_json)
+
+
+@app.command()
+def scores(
+    study: Annotated[str, typer.Option(help="A study that was analysed.")] = "tiny",
+    benchmark: Annotated[
+        str | None, typer.Option(help="Only this one, and pass@k and maj@k for every k.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not tables.")] = False,
+    results: Results = RESULTS,
+) -> None:
+    """Print what every arm scores on every benchmark: avg@k, pass@k, maj@k, answers read."""
+    from pipeline.scores import show_scores
+
+    show_scores(results, study, benchmark, as_json)
 
 
 @app.command()
@@ -327,6 +332,30 @@ def judge(
     judge_runs(judge, results, study, run, limit, options)
 
 
+@app.command()
+def grade(
+    file: Annotated[Path, typer.Argument(help="JSONL with `gold` and `response` a line.")],
+    output: Annotated[
+        Path | None, typer.Option(help="JSONL of the verdicts; printed unless told.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(help="boxed, mcq, think, prose, or think+mcq, for lines that name none."),
+    ] = "boxed",
+    workers: Annotated[int, typer.Option(min=1, help="Processes that compare formulas.")] = 2,
+    time_limit: Annotated[
+        float, typer.Option(min=0.01, help="Seconds of processor time an answer.")
+    ] = 5.0,
+) -> None:
+    """Grade a file of golds and responses: a verdict a line, in the same order.
+
+    Exit code 1: some line has no verdict (`correct` is null); 2: nothing could be graded.
+    """
+    from pipeline.grade import grade_file
+
+    raise typer.Exit(int(grade_file(file, output, kind, workers, time_limit) > 0))
+
+
 @app.command("results")
 def write_results(
     study: Annotated[str, typer.Argument(help="A study that was analysed; its companions too.")],
@@ -350,6 +379,7 @@ def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results 
     print("README.md: updated" if changed else "README.md: up to date")
 
 
+app.add_typer(files)
 app.add_typer(stages)
 
 

@@ -18,10 +18,10 @@ stages = typer.Typer()
 def questions(
     study: StudyName = "tiny", config: Config = CONFIG, results: Results = RESULTS
 ) -> None:
-    """Stage: make the questions of every split."""
+    """Stage: make or load the questions of every split, with their prompts."""
     from pipeline.questions import make_questions
 
-    make_questions(load(study, config), results)
+    make_questions(load(study, config), results, config)
 
 
 @stages.command("base-model")

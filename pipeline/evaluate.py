@@ -1,25 +1,42 @@
-"""Stage: sample the test questions with a trained run or the base model."""
+"""Stage: sample the questions of every benchmark with a trained run or the base model."""
 
+import json
 import shutil
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from analysis.closing import tested
 from exgrpo import questions, step_records
-from exgrpo.evaluation import evaluate
+from exgrpo.errors import UserError
+from exgrpo.evaluation import chunks, evaluate
 from exgrpo.grading import Grader
-from exgrpo.policy import load_policy, tokenizer_hash
-from exgrpo.records import Recorder
+from exgrpo.policy import fingerprint, load_policy, tokenizer_hash
+from exgrpo.prompts import prompts_hash
+from exgrpo.question_settings import Benchmark
+from exgrpo.questions import Question
+from exgrpo.records import FROM_THE_START, Recorder
 from exgrpo.seeds import derived_seed
+from exgrpo.settings import RunSettings, content_hash
 from exgrpo.studies import Study
+from exgrpo.tables import EVALUATIONS
+from exgrpo.tables.manifest import check_part, live_parts
 from pipeline.files import (
+    DONE,
     base_path,
     begin,
     evaluation_folder,
     mark_done,
     question_file,
+    questions_hash,
     require_done,
+    require_prompts,
     run_folder,
     run_settings,
     section_hash,
@@ -28,48 +45,46 @@ from pipeline.files import (
 )
 from pipeline.provenance import now, run_row
 
-BENCHMARKS = ("test_id", "test_ood")
+LOG, BEGUN = "log", "begun.json"
+BASE_MODEL = "base model"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The model that is tested: where it is, and after how many steps of training."""
+
+    path: str
+    step: int
+    what: str  # in words
 
 
 def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
-    """Evaluate a run's final checkpoint, or the base model, on both test sets; every sample kept.
+    """Test a run's checkpoint, or the base model, on every benchmark; every sample is kept.
 
-    All runs of a study sample with the same seeds, so they differ by their policy alone.
+    An evaluation that was cut short goes on after its last whole chunk of questions. All runs of a
+    study sample with the same seeds, so they differ by their policy alone.
     """
     torch.set_num_threads(threads)
     is_base = run == study.base_run
     settings = study.any_run if is_base else run_settings(study, run)
-    base = study_folder(study, results) / "base"
-    trained = base if is_base else run_folder(study, run, results)
-    require_done(trained)
-    require_done(base, section_hash(settings.base))
-    require_done(study_folder(study, results) / "questions", section_hash(settings.questions))
-    model, tokenizer = load_policy(base_path(study, results) if is_base else str(trained / "final"))
+    require_done(study_folder(study, results) / "base", section_hash(settings.base))
+    require_done(study_folder(study, results) / "questions", questions_hash(settings))
+    checkpoint = _checkpoint(study, run, settings, results)
+    model, tokenizer = load_policy(checkpoint.path)
+    require_prompts(study_folder(study, results) / "questions", tokenizer_hash(tokenizer))
+    tests = {
+        benchmark: questions.load(question_file(study, benchmark, results))
+        for benchmark in settings.questions.tests
+    }
     folder = evaluation_folder(study, run, results)
-    begin(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    recorder = Recorder(folder / "log")
+    if not _open(folder, _identity(settings, checkpoint, model, tokenizer, tests)):
+        print(f"{run}: evaluated before. Remove {folder} to evaluate it again.")
+        return
     began = time.monotonic()
-    scores = {}
-    with Grader(workers=1) as grader:
-        for benchmark in BENCHMARKS:
-            rows = evaluate(
-                model,
-                tokenizer,
-                questions.load(question_file(study, benchmark, results)),
-                settings.evaluation.test_samples,
-                settings,
-                grader,
-                derived_seed(0, benchmark, 0),
-                run=run,
-                step=0 if is_base else settings.training.steps,
-                benchmark=benchmark,
-            )
-            recorder.add("evaluations", rows)
-            scores[benchmark] = sum(bool(row["correct"]) for row in rows) / len(rows)
-    if is_base:
-        recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
-        row = run_row(study, run, None, results) | {
+    row = run_row(study, run, None, results) if is_base else None
+    _sample(run, checkpoint, settings, model, tokenizer, tests, folder / LOG)
+    if row is not None:
+        row |= {
             "tokenizer": tokenizer_hash(tokenizer),
             "status": "done",
             "finished": now(),
@@ -78,10 +93,146 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
             "attempts": 1,
         }
         write_json(folder / "run.json", row)
-    recorder.flush(0, settings.training.steps)
-    mark_done(folder, run=run, **scores)
+    scores = _scores(folder / LOG)
+    mark_done(folder, run=run, tested=checkpoint.what, step=checkpoint.step, accuracy=scores)
     print(
-        f"{run:<28} evaluated in {time.monotonic() - began:.0f} s: "
+        f"{run:<28} {checkpoint.what} evaluated in {time.monotonic() - began:.0f} s: "
         + ", ".join(f"{name} {score:.3f}" for name, score in scores.items()),
         flush=True,
     )
+
+
+def _checkpoint(study: Study, run: str, settings: RunSettings, results: Path) -> Checkpoint:
+    if run == study.base_run:
+        return Checkpoint(base_path(study, results), 0, BASE_MODEL)
+    trained, which = run_folder(study, run, results), settings.evaluation.checkpoint
+    require_done(trained)
+    step = settings.training.steps if which == "final" else best_step(trained / LOG)
+    what = tested(which, settings.questions.validate_on_tests)
+    return Checkpoint(str(trained / which), step, what)
+
+
+def best_step(log: Path) -> int:
+    """The step of the model in `best/`: the first with the greatest validation accuracy.
+
+    UserError where the log holds no validation.
+    """
+    found = (
+        _rows(log, "step", "benchmark", "correct")
+        .filter(pl.col("benchmark") == "validation")
+        .group_by("step")
+        .agg((pl.col("correct").eq_missing(True)).mean().alias("accuracy"))
+        .sort("accuracy", "step", descending=[True, False])
+    )
+    if found.is_empty():
+        raise UserError(
+            f"{log}: holds no validation, so no checkpoint is the best. Set evaluation.checkpoint "
+            f"to final, or restore the log."
+        )
+    return int(found["step"][0])
+
+
+def _rows(log: Path, *columns: str) -> pl.DataFrame:
+    """These columns of all rows of table `evaluations` in a log."""
+    parts = [part for part in live_parts(log) if part.table == EVALUATIONS.name]
+    nothing = pl.DataFrame(schema=EVALUATIONS.polars_schema).select(columns)
+    return pl.concat(
+        [
+            nothing,
+            *(
+                pl.read_parquet(check_part(log, part), columns=list(columns), glob=False)
+                for part in parts
+            ),
+        ]
+    )
+
+
+def _identity(
+    settings: RunSettings,
+    checkpoint: Checkpoint,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tests: dict[str, list[Question]],
+) -> dict[str, Any]:
+    """What an evaluation must agree in before it is gone on from, or taken for done."""
+    facts = settings.model_dump(
+        mode="json", include={"questions", "prompt", "grading", "evaluation"}
+    )
+    return {
+        **facts,
+        "batch": settings.rollout.batch,
+        "step": checkpoint.step,
+        "model": fingerprint(model),
+        "tokenizer": tokenizer_hash(tokenizer),
+        "prompts": {name: prompts_hash(each) for name, each in tests.items()},
+        "golds": content_hash(
+            {name: [(q.id, q.gold, q.kind) for q in each] for name, each in tests.items()}
+        ),
+    }
+
+
+def _open(folder: Path, identity: dict[str, Any]) -> bool:
+    """Make the folder ready; False where it is done. What another identity left is removed."""
+    begun = folder / BEGUN
+    if begun.is_file() and json.loads(begun.read_text()) == json.loads(json.dumps(identity)):
+        return not (folder / DONE).is_file()
+    begin(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    write_json(begun, identity)
+    return True
+
+
+def _sample(
+    run: str,
+    checkpoint: Checkpoint,
+    settings: RunSettings,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tests: dict[str, list[Question]],
+    log: Path,
+) -> None:
+    """Sample what is not in the log yet. A chunk is a part of the log, numbered like a step."""
+    parts = [part for part in live_parts(log) if part.table == EVALUATIONS.name]
+    done = max((part.last_step for part in parts), default=FROM_THE_START)
+    recorder = Recorder(log, resumed_from=done)
+    with Grader.of(settings.grading) as grader:
+        for number, (benchmark, samples, chunk) in enumerate(_portions(settings, tests)):
+            if number <= done:
+                continue
+            if number == 0 and checkpoint.what == BASE_MODEL:
+                # Before the samples: a part of those says that a chunk is done.
+                recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
+            rows = evaluate(
+                model,
+                tokenizer,
+                chunk,
+                samples,
+                settings,
+                grader,
+                derived_seed(0, benchmark, 0),
+                test=True,
+                run=run,
+                step=checkpoint.step,
+                benchmark=benchmark,
+                domain=settings.questions.domain(benchmark),
+            )
+            recorder.add(EVALUATIONS.name, rows)
+            recorder.flush(number, number)
+
+
+def _portions(
+    settings: RunSettings, tests: dict[str, list[Question]]
+) -> Iterator[tuple[str, int, Sequence[Question]]]:
+    """Every chunk of every benchmark, in a fixed order, with its samples a question."""
+    for benchmark, asked in tests.items():
+        known = settings.questions.tests[benchmark]
+        own = known.samples if isinstance(known, Benchmark) else None
+        samples = own or settings.evaluation.test_samples
+        for chunk in chunks(asked, samples, settings):
+            yield benchmark, samples, chunk
+
+
+def _scores(log: Path) -> dict[str, float]:
+    """Accuracy by benchmark: right samples, of all."""
+    found = _rows(log, "benchmark", "correct").group_by("benchmark", maintain_order=True)
+    return dict(found.agg(pl.col("correct").eq_missing(True).mean()).iter_rows())

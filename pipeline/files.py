@@ -7,7 +7,7 @@ from typing import Any
 from exgrpo.errors import UserError
 from exgrpo.records import write_whole
 from exgrpo.section import Section
-from exgrpo.settings import RunSettings, content_hash
+from exgrpo.settings import ModelPackage, RunSettings, content_hash
 from exgrpo.studies import Study
 
 DONE = "done.json"
@@ -31,7 +31,16 @@ def question_file(study: Study, split: str, results: Path) -> Path:
 
 def base_path(study: Study, results: Path) -> str:
     """The model folder or hub name that training starts from."""
-    return study.any_run.base.path or str(study_folder(study, results) / "base")
+    base = study.any_run.base
+    if base.package is not None:
+        return str(package_model(base.package, results))
+    return base.path or str(study_folder(study, results) / "base")
+
+
+def package_model(package: ModelPackage, results: Path) -> Path:
+    """The model folder made of a package, shared by all studies that name the same file."""
+    name = f"{package.name}-{package.version}-{package.sha256[:8]}"
+    return results / "packages" / name / "model"
 
 
 def run_settings(study: Study, run: str) -> RunSettings:
@@ -46,6 +55,13 @@ def run_settings(study: Study, run: str) -> RunSettings:
 def section_hash(section: Section) -> str:
     """The hash by which a stage's files are known to be made with these settings."""
     return content_hash(section.model_dump(mode="json"))
+
+
+def questions_hash(settings: RunSettings) -> str:
+    """The same for the questions of a study: with their prompts, whose ids are made once."""
+    return content_hash(
+        [settings.questions.model_dump(mode="json"), settings.prompt.model_dump(mode="json")]
+    )
 
 
 def begin(folder: Path) -> None:
@@ -66,6 +82,20 @@ def require_done(folder: Path, settings: str | None = None) -> None:
         raise UserError(
             f"{path}: made with other settings (hash {made_with}, now {settings}). Remove "
             f"{folder} and run `exgrpo reproduce` again."
+        )
+
+
+def require_prompts(folder: Path, tokenizer: str) -> None:
+    """UserError unless the prompts of the question files in `folder` are of this tokenizer.
+
+    tokenizer: `exgrpo.policy.tokenizer_hash`. Ids of another one would be other texts.
+    """
+    path = folder / DONE
+    made_with = json.loads(path.read_text()).get("tokenizer")
+    if made_with != tokenizer:
+        raise UserError(
+            f"{path}: the prompts were made with another tokenizer (hash {made_with}, the base "
+            f"model's is {tokenizer}). Remove {folder} and run `exgrpo reproduce` again."
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exgrpo.errors import UserError
-from exgrpo.grading import Grader
+from exgrpo.grading import Answer, Grader, rules_of
 from exgrpo.judges.code import fired
 from exgrpo.judges.equations import equations
 from exgrpo.judges.judge import Case
@@ -68,7 +68,8 @@ def _cases(path: Path) -> list[tuple[str, Case]]:
     rows = list(rows_of(source, tally))
     tally.check(path)
     with Grader() as grader:
-        verdicts = grader.grade_all([(row["gold"], row["response"]) for row in rows], source.kind)
+        rules = rules_of(source.kind)
+        verdicts = grader.grade_all([Answer(row["gold"], row["response"], rules) for row in rows])
     words = {True: "right", False: "wrong", None: "ungraded"}
     return [
         (words[verdict.correct], Case(row["text"] or "", row["gold"], row["response"]))

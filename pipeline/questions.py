@@ -1,43 +1,126 @@
-"""Stage: make the questions of every split."""
+"""Stage: make or load the questions of every split, and fix their prompts."""
 
+import json
 import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
 
 from exgrpo import questions
-from exgrpo.policy import load_tokenizer
-from exgrpo.pretraining import make_tokenizer
-from exgrpo.records import Recorder
+from exgrpo.data_sets import Ask, Loaded, load_splits
+from exgrpo.errors import UserError
+from exgrpo.policy import load_tokenizer, tokenizer_hash
+from exgrpo.prompts import prompts_hash, render, with_prompt_ids
+from exgrpo.questions import Question
+from exgrpo.records import Recorder, write_whole
+from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
-from pipeline.files import begin, mark_done, question_file, section_hash, study_folder
+from pipeline.files import (
+    base_path,
+    begin,
+    mark_done,
+    question_file,
+    questions_hash,
+    require_done,
+    section_hash,
+    study_folder,
+)
+
+REJECTED = "rejected.jsonl"
 
 
-def make_questions(study: Study, results: Path) -> None:
-    """Write one JSONL file a split, and the table `questions` for the lake."""
-    base = study.any_run.base.path
-    tokenizer = load_tokenizer(base) if base else make_tokenizer()
+def make_questions(study: Study, results: Path, config: Path = Path("config")) -> None:
+    """Write one JSONL file a split, the rows left out, and the table `questions` for the lake.
+
+    Needs the base model, whose tokenizer makes the prompt ids. UserError when it is not there,
+    when a data set cannot be had, or when a made question has too long a prompt.
+    """
+    settings = study.any_run
+    require_done(study_folder(study, results) / "base", section_hash(settings.base))
+    tokenizer = load_tokenizer(base_path(study, results))
+    ask = partial(with_prompt_ids, settings=settings.prompt, tokenizer=tokenizer)
+    loaded = load_splits(settings.questions, config, ask)
+    splits = _splits(settings, loaded, ask)
     folder = study_folder(study, results) / "questions"
     begin(folder)
     shutil.rmtree(folder, ignore_errors=True)
     recorder = Recorder(folder / "log")
-    splits = questions.make_splits(study.any_run.questions)
     for split, members in splits.items():
         questions.save(members, question_file(study, split, results))
-        recorder.add(
-            "questions",
-            (
-                {
-                    "question": question.id,
-                    "source": question.source,
-                    "split": split,
-                    "text": question.text,
-                    "prompt": tokenizer.decode(tokenizer(question.text).input_ids),
-                    "gold": question.gold,
-                    "level": question.level,
-                }
-                for question in members
-            ),
-        )
+        recorder.add("questions", _rows(split, members, settings, tokenizer))
     recorder.flush(0, 0)
-    counts = {split: len(members) for split, members in splits.items()}
-    mark_done(folder, settings=section_hash(study.any_run.questions), **counts)
-    print("questions: " + ", ".join(f"{split} {count}" for split, count in counts.items()))
+    _save_rejected(loaded, folder / REJECTED)
+    mark_done(
+        folder,
+        settings=questions_hash(settings),
+        questions={split: len(members) for split, members in splits.items()},
+        data_sets={split: _facts(each) for split, each in loaded.items()},
+        tokenizer=tokenizer_hash(tokenizer),
+        prompts={split: prompts_hash(members) for split, members in splits.items()},
+    )
+    for split, members in splits.items():
+        print(f"{split}: {loaded[split].summary if split in loaded else f'{len(members)} made'}")
+
+
+def _splits(
+    settings: RunSettings, loaded: dict[str, Loaded], ask: Ask
+) -> dict[str, list[Question]]:
+    """Every split with its prompts, those of the loaded ones as they are."""
+    asked = settings.questions
+    splits = questions.make_splits(asked, {name: each.questions for name, each in loaded.items()})
+    for split in splits.keys() - loaded.keys():
+        splits[split] = ask(splits[split])
+        longest = max(splits[split], key=lambda each: len(each.prompt_ids))
+        if len(longest.prompt_ids) > asked.max_prompt_tokens:
+            raise UserError(
+                f"settings.questions.max_prompt_tokens is {asked.max_prompt_tokens}, and a made "
+                f"question of {split} has a prompt of {len(longest.prompt_ids)} tokens. Raise it, "
+                f"or lower the levels."
+            )
+    return splits
+
+
+def _rows(
+    split: str,
+    members: Sequence[Question],
+    settings: RunSettings,
+    tokenizer: PreTrainedTokenizerBase,
+) -> Iterator[dict[str, Any]]:
+    """Rows of the table `questions`."""
+    for question in members:
+        yield {
+            "question": question.id,
+            "source": question.source,
+            "split": split,
+            "kind": question.kind,
+            "text": question.text,
+            "prompt": render(question, settings.prompt, tokenizer),
+            "prompt_ids": list(question.prompt_ids),
+            "gold": question.gold,
+            "level": question.level,
+        }
+
+
+def _save_rejected(loaded: dict[str, Loaded], path: Path) -> None:
+    lines = [
+        json.dumps({"split": split, **asdict(row)}) + "\n"
+        for split, each in loaded.items()
+        for row in each.rejected
+    ]
+    write_whole(path, "".join(lines).encode())
+
+
+def _facts(loaded: Loaded) -> dict[str, Any]:
+    """What to know later of a data set as it was read."""
+    return {
+        "name": loaded.name,
+        "origin": loaded.origin,
+        "files": loaded.files,
+        "rows": loaded.rows,
+        "rejected": dict(loaded.reasons),
+        "notes": dict(loaded.notes),
+    }

@@ -7,12 +7,15 @@ from typing import Any
 import polars as pl
 
 from analysis.closing import is_partial, progress, seeds_finished
+from analysis.domains import NAMES
 from analysis.drawing import study_facts
 from analysis.figures import READINGS
 from analysis.report import Arm, ReportInput, render
 from analysis.stage_outputs import read_stage_outputs
 from exgrpo.errors import UserError
+from exgrpo.question_settings import DataSet
 from exgrpo.records import write_whole
+from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.analyse import not_analysed, read_frames, read_json
 
@@ -79,16 +82,31 @@ def run_facts(study: Study, runs: pl.DataFrame) -> list[tuple[str, str]]:
             f"{shared.rollout.group_size} answers each, learning rate "
             f"{shared.optimiser.learning_rate:g}",
         ),
-        (
-            "questions",
-            f"{shared.questions.train} to train on; {shared.questions.test_id} and "
-            f"{shared.questions.test_ood} to test, {shared.evaluation.test_samples} answers each",
-        ),
+        ("questions", f"{_questions(shared.questions.train)} to train on"),
+        ("tests", _tests(shared)),
         ("wall time", f"{(trained['seconds'].sum() or 0) / 60:.1f} min of training over all runs"),
         ("hardware", _distinct(runs["hardware"])),
         ("commit", _distinct(runs["commit"])),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
+
+
+def _tests(shared: RunSettings) -> str:
+    """Every benchmark with its questions, domain and samples."""
+    rules = shared.questions
+    return "; ".join(
+        f"{name} ({NAMES[rules.domain(name)]}): {_questions(test)}, "
+        f"{(not isinstance(test, int) and test.samples) or shared.evaluation.test_samples} answers "
+        "each"
+        for name, test in rules.tests.items()
+    )
+
+
+def _questions(asked: int | DataSet) -> str:
+    """How many questions, or of which data set."""
+    if isinstance(asked, int):
+        return str(asked)
+    return f"{f'{asked.limit} of ' if asked.limit else ''}{asked.dataset}"
 
 
 def _distinct(values: pl.Series) -> str:
@@ -109,6 +127,12 @@ def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
             "held the truth 95 to 98 % of the time with 3 seeds, as long as seeds deviate about "
             "normally; docs/intervals.md has the tables."
         )
+    chosen = study.any_run.evaluation.checkpoint == "best"
+    caution = (
+        ", so its scores are too high for questions that are new"
+        if chosen and study.any_run.questions.validate_on_tests
+        else ""
+    )
     partial = (
         "Part of the study: more runs are planned. Verdicts do not allow for looking several times "
         "while runs come in; those of the whole study count."
@@ -124,11 +148,11 @@ def _limits(study: Study, comparison: dict[str, Any]) -> list[str]:
         "ExGRPO as the paper means it differs from on-policy training in two ways: it replays, and "
         "it drops the clip once replay has started. C1 and C2 are about both together. C23a is the "
         "contrast with the same clip rule on both sides, so it is about the replayed answers.",
-        "The last checkpoint is tested, never the best one. Accuracy is the mean over "
-        f"{study.any_run.evaluation.test_samples} answers a question at temperature "
-        f"{study.any_run.evaluation.temperature:g}.",
-        "A chain is flawed when a step that the question needs is missing or wrong. That is "
-        "checked exactly; the paper asks a judge model.",
+        f"Tested: the {comparison['tested']}{caution}. Accuracy is the mean over all answers to a "
+        f"question, at temperature {study.any_run.evaluation.temperature:g}; over several "
+        "benchmarks the mean over them, each weighing the same.",
+        "A chain is flawed when a step that the question needs is missing or wrong. Where the task "
+        "has a check that is exact; the paper asks a judge model.",
         "Unless its arm says otherwise, the trajectory to replay is chosen by the mean entropy "
         "over its own response tokens, as the paper describes it. The released code averages "
         "other positions.",

@@ -27,7 +27,9 @@ from pipeline.files import (
     base_path,
     mark_done,
     question_file,
+    questions_hash,
     require_done,
+    require_prompts,
     run_folder,
     run_settings,
     section_hash,
@@ -50,7 +52,7 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     settings = run_settings(study, run)
     folder = run_folder(study, run, results)
-    require_done(study_folder(study, results) / "questions", section_hash(settings.questions))
+    require_done(study_folder(study, results) / "questions", questions_hash(settings))
     require_done(study_folder(study, results) / "base", section_hash(settings.base))
     best = _left_by(settings.training.start_from, BEST, study, run, results)
     pool_log = _left_by(settings.join.pool, LOG, study, run, results)
@@ -58,8 +60,10 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
         if (folder / DONE).is_file():
             print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
             return
+        tokenizer = tokenizer_hash(load_tokenizer(base_path(study, results)))
+        require_prompts(study_folder(study, results) / "questions", tokenizer)
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
-        row = _open_row(study, run, settings, folder, results)
+        row = _open_row(study, run, settings, tokenizer, folder, results)
         warned: set[str] = set()
 
         def heartbeat(progress: Progress) -> None:
@@ -137,11 +141,10 @@ def _left_by(source: str | None, part: str, study: Study, run: str, results: Pat
 
 
 def _open_row(
-    study: Study, run: str, settings: RunSettings, folder: Path, results: Path
+    study: Study, run: str, settings: RunSettings, tokenizer: str, folder: Path, results: Path
 ) -> dict[str, Any]:
     """The row of table `runs`; a resumed run keeps when it was first started."""
-    row = run_row(study, run, settings, results)
-    row["tokenizer"] = tokenizer_hash(load_tokenizer(base_path(study, results)))
+    row = run_row(study, run, settings, results) | {"tokenizer": tokenizer}
     before = folder / "run.json"
     if before.exists():
         row["started"] = json.loads(before.read_text())["started"]

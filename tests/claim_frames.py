@@ -13,8 +13,8 @@ CLAIMS = {claim.id: claim for claim in load_ledger().claims}
 
 ACCURACY_SCHEMA = {
     "arm": pl.String, "seed": pl.Int64, "run": pl.String, "step": pl.Int64, "benchmark": pl.String,
-    "question": pl.String, "level": pl.Int64, "samples": pl.Int64, "correct": pl.Int64,
-    "extracted": pl.Int64, "checked": pl.Int64, "flawed": pl.Int64,
+    "domain": pl.String, "question": pl.String, "level": pl.Int64, "samples": pl.Int64,
+    "correct": pl.Int64, "extracted": pl.Int64, "checked": pl.Int64, "flawed": pl.Int64,
 }  # fmt: skip
 ENTROPY_SCHEMA = {
     "arm": pl.String, "seed": pl.Int64, "question": pl.String, "level": pl.Int64,
@@ -63,6 +63,7 @@ def accuracy(means: Mapping[str, float], seeds: int = 3, questions: int = 100) -
             "run": f"{arm}-s{seed}",
             "step": 150,
             "benchmark": benchmark,
+            "domain": "out" if benchmark == "test_ood" else "in",
             "question": f"q{question}",
             "level": 1,
             "samples": 4,

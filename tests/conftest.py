@@ -31,6 +31,10 @@ SMALL = Pretraining(steps=150, batch=32, width=32, layers=2, heads=2, max_level=
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", help="a folder to keep the pictures of journeys in")
+    parser.addoption("--answers", type=int, default=3000, help="junk that the grader is fed")
+    parser.addoption(
+        "--accept-prompts", action="store_true", help="write tests/prompts/ as prompts are now"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -56,8 +56,8 @@ def small_study(folder: Path, base: str, **sections: dict[str, Any]) -> Study:
     (folder / "config" / "arms").symlink_to(CONFIG / "arms")
     (folder / "config" / "studies" / "small.yaml").write_text(yaml.safe_dump(content))
     study = load_study("small", folder / "config")
-    make_questions(study, folder / "results")
     make_base_model(study, folder / "results", threads=1)
+    make_questions(study, folder / "results", folder / "config")
     return study
 
 
@@ -82,7 +82,7 @@ class Death:
 
 # moment -> the owner and the name of the function that it is about
 MOMENTS: dict[str, tuple[Any, str]] = {
-    "rollout": (exgrpo.step, "generate"),
+    "rollout": (exgrpo.step, "sample_and_grade"),
     "scoring": (exgrpo.step, "score_sequences"),
     "update": (exgrpo.step, "update_policy"),
     "optimiser step": (torch.optim.AdamW, "step"),

@@ -6,10 +6,8 @@
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from analysis.catalog_build import build
-from analysis.lake import read_entries
+from analysis.lake import read_entries, scan
 from exgrpo.tables import RUNS, TABLES
 
 LAKE = Path(__file__).resolve().parent / "golden" / "lake"
@@ -32,8 +30,4 @@ def rows(table: str, lake: Path = LAKE) -> list[Row]:
     if table == RUNS.name:
         return [dict.fromkeys(RUNS.names) | entry.run for entry in entries if entry.run]
     files = [lake / entry.tables[table].path for entry in entries if table in entry.tables]
-    return [
-        row
-        for file in files
-        for row in pl.read_parquet(file).select(TABLES[table].names).to_dicts()
-    ]
+    return [row for file in files for row in scan([file], TABLES[table]).collect().to_dicts()]

@@ -1,6 +1,7 @@
-"""The four lakes on which every screen must stand: full, empty, partial and hostile."""
+"""The lakes on which every screen must stand: full, empty, partial, hostile, loaded questions."""
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ from screens import write_import
 from analysis.catalog_build import build
 from analysis.compaction import compact
 from analysis.lake import Entry, read_entries
+from exgrpo.question_settings import Benchmark, DataSet, Questions
+from exgrpo.settings import BaseModelSource, ModelPackage
 from exgrpo.studies import Study
-from exgrpo.tables import DERIVED, EVALUATIONS, JUDGEMENTS, TABLES, TRAJECTORIES
+from exgrpo.tables import DERIVED, EVALUATIONS, JUDGEMENTS, QUESTIONS, TABLES, TRAJECTORIES
 from pipeline.analyse import analyse
 from pipeline.figures import draw_figures
 
@@ -80,6 +83,74 @@ def hostile(demo: DemoResults, results: Path) -> Study:
     return study
 
 
+def loaded(demo: DemoResults, results: Path) -> Study:
+    """The made-up study as if its questions were of data sets: no levels, no check of chains.
+
+    It is tested on two benchmarks in distribution, one with several samples, and one out of it;
+    analysed and drawn.
+    """
+    results.mkdir(parents=True)
+    entries = [_loaded(entry, demo, results) for entry in read_entries(demo.results / "lake")]
+    build(entries, {}, results / "lake", results / "workbench.duckdb")
+    runs = {
+        run: settings.model_copy(update={"questions": LOADED, "base": PACKAGED})
+        for run, settings in demo.study.runs.items()
+    }
+    study = demo.study.model_copy(update={"runs": runs})
+    analyse(study, results)
+    figures = results / study.name / "figures"
+    figures.mkdir()
+    for figure in draw_figures(study.name, results):
+        (figures / f"{figure.name}.json").write_text(figure.plot.to_json())
+    return study
+
+
+def _loaded(entry: Entry, demo: DemoResults, results: Path) -> Entry:
+    derived = {table.name for table in DERIVED}
+    folder = results / "parts"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    parts = {}
+    for name, file in entry.tables.items():
+        if name in derived:
+            continue
+        rows = pl.read_parquet(demo.results / "lake" / file.path, glob=False)
+        unknown = [column for column in UNKNOWN if column in rows.columns]
+        rows = rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in unknown)
+        if name == QUESTIONS.name:
+            rows = rows.with_columns(source=pl.lit("openr1"))
+        if name == EVALUATIONS.name:
+            rows = _tested(rows, entry.run or {})
+        parts[name] = [folder / f"{name}.parquet"]
+        rows.write_parquet(parts[name][0])
+    row = entry.run and {**entry.run, "world": None}
+    if row:
+        settings = json.loads(row["settings"]) | {"base": PACKAGED.model_dump(mode="json")}
+        asked = {"questions": LOADED.model_dump(mode="json")} if row["seed"] is not None else {}
+        row["settings"] = json.dumps(settings | asked)
+    return compact(entry.entry, entry.study, row, parts, results / "lake")
+
+
+def _tested(rows: pl.DataFrame, run: dict[str, Any]) -> pl.DataFrame:
+    """Validation, and answers to the loaded benchmarks: each draws 7, another number or none."""
+    rng = random.Random(f"{run['arm']} {run['seed']}")
+    own = rows.filter(pl.col("benchmark") == "validation")
+    like = rows.filter(pl.col("benchmark") != "validation").row(0, named=True)
+    made = []
+    for name, benchmark in LOADED.benchmarks.items():
+        for place in range(LOADED_QUESTIONS[name]):
+            for sample in range(benchmark.samples or 1):
+                said = rng.choice(["7", "7", "8", "9", None])
+                made.append(
+                    like
+                    | {"benchmark": name, "domain": benchmark.domain, "question": f"q{place}"}
+                    | {"sample": sample, "extracted": said, "vote": said, "correct": said == "7"}
+                    | {"response": "" if said is None else f"\\boxed{{{said}}}", "length": 5}
+                    | {"finish": "length" if said is None else "stop"}
+                )
+    return pl.concat([own, pl.DataFrame(made, schema=rows.schema)])
+
+
 def _hostile(entry: Entry, demo: DemoResults, results: Path) -> Entry:
     derived = {table.name for table in DERIVED}
     folder = results / "parts"
@@ -137,10 +208,28 @@ def _evil_value(column: str, value: Any) -> Any:
     return value + EVIL
 
 
+UNKNOWN = ("level", "chain_valid", "step_errors", "shortcut")  # where no task tells them
+LOADED_QUESTIONS = {"aime": 5, "math": 12, "gpqa": 6}  # q0 and so on: some are in several
+LOADED = Questions(
+    train=DataSet(dataset="openr1", limit=12),
+    validation=DataSet(dataset="openr1", limit=4),
+    test_id=0,
+    test_ood=0,
+    benchmarks={
+        "aime": Benchmark(dataset="aime", samples=8),
+        "math": Benchmark(dataset="math"),
+        "gpqa": Benchmark(dataset="gpqa", domain="out", samples=2),
+    },
+)
+PACKAGED = BaseModelSource(
+    package=ModelPackage(name="small-model", version="1", file="model.gguf", sha256="0" * 64)
+)
+
 Make = Callable[[DemoResults, Path], Any]
 LAKES: dict[str, Make] = {
     "empty": lambda _, results: empty(results),
     "import": lambda _, results: imported(results),
     "partial": partial,
     "hostile": hostile,
+    "loaded": loaded,
 }

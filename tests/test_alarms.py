@@ -43,6 +43,10 @@ def curve(**columns: Callable[[int], Any]) -> pl.DataFrame:
         "grad_norm": lambda step: 1 + noise(step, 0.9),
         "skipped_updates": lambda step: int(step % 7 == 0),
         "signal_groups": lambda step: step % 3,
+        "unanswered": lambda step: 40,  # of 64 rollouts, less those that could not be graded
+        "ungraded": lambda step: step % 4,
+        "sampled_tokens": lambda step: 64 * (10 + step % 5),
+        "length": lambda step: 10.0 + step % 5,
         "updated_groups": lambda step: 2,
     }
     values = {
@@ -80,6 +84,14 @@ PLANTED: dict[str, tuple[Sequence[str], dict[str, Callable[[int], Any]]]] = {
         {"entropy": from_step(45, 2.2, 0.4)},
     ),
     "no signal": (["no signal"], {"signal_groups": from_step(56, 0, 3)}),
+    "answers without the form": (
+        ["no answers"],
+        {"unanswered": from_step(58, 64, 3), "ungraded": lambda step: 0},
+    ),
+    "nearly all without the form": (
+        ["no answers"],
+        {"unanswered": from_step(58, 59, 3), "ungraded": lambda step: 2},
+    ),
 }
 HEALTHY: dict[str, dict[str, Callable[[int], Any]]] = {
     "a training that learns": {},
@@ -99,6 +111,11 @@ HEALTHY: dict[str, dict[str, Callable[[int], Any]]] = {
     "skips that ended": {"skipped_updates": lambda step: int(step < 60)},
     "four steps without signal": {"signal_groups": from_step(57, 0, 3)},
     "signal that came back": {"signal_groups": lambda step: int(step == 60)},
+    "two steps without answers": {"unanswered": from_step(59, 64, 3)},
+    "one in ten knows the form": {"unanswered": lambda step: 55},
+    "answers that came back": {"unanswered": lambda step: 64 if step < 60 else 3},
+    "answers that were not counted": {"unanswered": lambda step: None},
+    "nothing could be graded": {"unanswered": lambda step: 0, "ungraded": lambda step: 64},
 }
 
 
@@ -112,7 +129,7 @@ def test_each_alarm_fires_on_its_plant_alone(what: str) -> None:
 def test_none_fires_on_a_healthy_curve_nor_on_any_beginning_of_it(what: str) -> None:
     steps = curve(**HEALTHY[what])
     assert names(steps) == []
-    if "signal_groups" not in HEALTHY[what] and "skipped_updates" not in HEALTHY[what]:
+    if not HEALTHY[what].keys() & {"signal_groups", "skipped_updates", "unanswered"}:
         assert [names(steps.head(length)) for length in range(LENGTH)] == [[]] * LENGTH
 
 
@@ -137,6 +154,11 @@ def test_every_sentence_names_step_and_value() -> None:
     assert "last 10 steps, to step 60" in sentence(left_out) and "20 in all" in sentence(left_out)
     idle = alarms.no_signal(curve(signal_groups=from_step(51, 0, 3), reward=lambda step: 1.0))
     assert "last 10 steps, to step 60" in sentence(idle) and "1.000" in sentence(idle)
+    formless = curve(unanswered=from_step(51, 64, 3), ungraded=lambda step: 0)
+    told = sentence(alarms.no_answers(formless))
+    assert "In the last 10 steps, to step 60, 640 of 640 graded rollouts had no answer" in told
+    for place in ("think tags", "box", "max_new_tokens"):
+        assert place in told
 
 
 def test_a_small_vocabulary_has_a_lower_limit_than_an_unknown_one() -> None:

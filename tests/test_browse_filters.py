@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from analysis import browse
 from analysis.browse_filters import TABLES, Filters, Source, active, filters_of, fitting, without
+from analysis.catalog_build import MACROS, MATERIALISED
 from analysis.errors import UserError
 from analysis.sample_id import SampleKey, sample_key
 from analysis.snippet import CLOSE, OPEN
 from analysis.sql_types import declared
-from exgrpo.tables import RUNS
 from exgrpo.tables.schema import BOOL, FLOAT, INT
 
 Row = dict[str, Any]
@@ -31,8 +31,12 @@ RESPONSES = ("Six \n7", "17 is 7", "seven", "%_", "(7)", "", "⟦É⟧", None)
 
 
 def values(name: str, type_: Any) -> st.SearchStrategy[Any]:
-    if name in ("run", "question", "benchmark"):
+    if name in ("run", "question"):
         return st.sampled_from(NAMES)
+    if name == "benchmark":
+        return st.sampled_from((*NAMES, "test_ood", "validation"))
+    if name == "domain":
+        return st.sampled_from(("in", "out", None))
     if name == "step":
         return st.integers(0, 3)
     texts = RESPONSES if name == "response" else (*NAMES, None)
@@ -60,6 +64,7 @@ ONES = {
     "seeds": several(0, 1, 2),
     "run": some(*NAMES, "nobody"),
     "benchmark": some(*NAMES),
+    "domain": some("in", "out"),
     "step_min": some(0, 1, 2),
     "step_max": some(0, 1, 3),
     "level": several(1, 2),
@@ -101,6 +106,10 @@ def passes(row: Row, name: str, value: Any) -> bool:
         return number >= value if end == "min" else number <= value
     if name == "study":
         return run["study"] == value
+    if name == "domain" and row["benchmark"] == "validation":
+        return False
+    if name == "domain" and row["domain"] is None:
+        return value == ("out" if row["benchmark"] == "test_ood" else "in")
     if name in ("arms", "seeds"):
         return run[name[:-1]] in value
     if name == "bucket":
@@ -120,8 +129,9 @@ def passes(row: Row, name: str, value: Any) -> bool:
 def made() -> Any:
     """A catalog of the tables that are browsed, without rows but with the runs."""
     with duckdb.connect() as connection:
-        for table in (RUNS, *TABLES.values()):
+        for table in MATERIALISED:
             connection.execute(f"CREATE TABLE {table.name} ({declared(table)})")
+        connection.execute(MACROS)
         for run, row in RUN_ROWS.items():
             connection.execute(
                 "INSERT INTO runs (run, study, arm, seed) VALUES (?, ?, ?, ?)", [run, *row.values()]
@@ -166,7 +176,7 @@ def test_a_table_has_the_filters_whose_columns_it_has() -> None:
     training, evaluation = set(filters_of("training")), set(filters_of("evaluation"))
     buckets = {"bucket", "bucket_drawn"}
     assert training - evaluation == {*buckets, "replayed", "markers", "age_min", "age_max"}
-    assert evaluation - training == {"benchmark"}
+    assert evaluation - training == {"benchmark", "domain"}
     assert training | evaluation == set(ONES)
     asked = Filters(source="evaluation", bucket=(1,), replayed=False, arms=("a",), text="x")
     assert fitting(asked) == Filters(source="evaluation", arms=("a",), text="x")

@@ -13,9 +13,9 @@ from analysis.catalog import open_catalog
 from analysis.queries import answer
 from analysis.statistics import avg_at_k, pass_at_k
 from exgrpo.errors import UserError
+from exgrpo.golds import gold_of
 from pipeline.cli import app
 from pipeline.imports.command import import_file
-from pipeline.imports.rows import gold_of
 
 COPIES, QUESTIONS = 32, 30
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 from polars.testing import assert_frame_equal
+from prompted import prompted
 from test_trainer import KilledError, final_weights, read, run, settings
 
-from exgrpo import checkpoint, questions, step, trainer
+from exgrpo import checkpoint, sampling, step, trainer
 from exgrpo.errors import UserError
 from exgrpo.settings import RunSettings
 from exgrpo.tables.manifest import MANIFEST, attempts
@@ -180,7 +181,7 @@ def test_a_checkpoint_of_another_model_is_refused(copy: Path, able_folder: str) 
 def test_a_checkpoint_of_other_questions_is_refused(
     copy: Path, base_folder: str, split: str
 ) -> None:
-    splits = questions.make_splits(settings().questions)
+    splits = prompted(settings().questions, base_folder)
     changed = dataclasses.replace(splits[split][0], gold="other")
     splits[split] = [changed, *splits[split][1:]]
     with pytest.raises(UserError) as told:
@@ -313,14 +314,14 @@ def test_a_resume_samples_nothing_before_its_first_new_step(
     base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_at(tmp_path, base_folder, settings(evaluation={"every": 100}), 4)
-    generate = step.generate
+    generate = sampling.generate
     calls: list[int] = []
 
     def counted(*arguments: Any, **more: Any) -> Any:
         calls.append(1)
         return generate(*arguments, **more)
 
-    monkeypatch.setattr(step, "generate", counted)
+    monkeypatch.setattr(sampling, "generate", counted)
     done: list[int] = []
     run(
         tmp_path,

@@ -103,7 +103,7 @@ def test_a_claim_names_the_arm_or_the_benchmark_that_is_missing() -> None:
     assert "no rows of arm `on_policy`" in verdict("C1", without).reading
     assert "`question_replay`" in verdict("C23a", frames).reading
     without = {"arm_accuracy": rows.filter(pl.col("benchmark") == "test_id")}
-    assert "`test_ood`" in verdict("C2", without).reading
+    assert "no benchmark out of distribution" in verdict("C2", without).reading
     assert verdict("C1", without).verdict == "supported"
 
 
@@ -267,8 +267,8 @@ def test_numbers_are_shown_in_their_unit() -> None:
 def test_a_claim_needs_what_its_test_needs() -> None:
     claim = CLAIMS["C1"]
     one_arm = claim.model_copy(update={"arms": ["exgrpo"]})
-    nowhere = claim.model_copy(update={"benchmark": None})
+    nowhere = claim.model_copy(update={"domain": None})
     frames = planted(claim, 1)
-    for wrong, reason in ((one_arm, "compares two arms"), (nowhere, "needs a benchmark")):
+    for wrong, reason in ((one_arm, "compares two arms"), (nowhere, "needs a domain")):
         with pytest.raises(ValueError, match=reason):
             judge(Ledger(alpha=0.05, claims=[wrong]), frames)

@@ -111,6 +111,7 @@ def test_what_a_claim_rests_on_can_be_opened(claim: Claim) -> None:
     query = rows_query(**rows)  # fields that the screen Trajectories knows
     assert query["study"] == ["s"] and query["arms"] == claim.arms
     assert query.get("benchmark") == ([claim.benchmark] if claim.benchmark else None)
+    assert query.get("domain") == ([claim.domain] if claim.domain else None)
 
 
 def test_every_figure_is_one_of_a_test_of_the_ledger() -> None:

@@ -14,7 +14,10 @@ from analysis.health import ill
 from analysis.queries import answer
 
 ARM = ("study", "arm", "seed", "run")
-STEP = ("reward", "entropy", "signal_groups", "loss", "grad_norm", "skipped_updates")
+STEP = (
+    *("reward", "entropy", "signal_groups", "unanswered", "ungraded", "sampled_tokens", "length"),
+    *("loss", "grad_norm", "skipped_updates"),
+)
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)

@@ -40,10 +40,10 @@ def test_the_setting_is_on_in_every_step_and_off_again_afterwards(
 def test_an_operation_without_a_deterministic_version_is_named(
     tmp_path: Path, base_folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def generate(*_: object) -> None:
+    def sample(*_: object) -> None:
         torch.ones(3).put_(torch.tensor([0, 0]), torch.ones(2), accumulate=False)
 
-    monkeypatch.setattr(step, "generate", generate)
+    monkeypatch.setattr(step, "sample_and_grade", sample)
     with pytest.raises(UserError, match=r"settings\.training\.deterministic: put_") as told:
         run(tmp_path, base_folder, settings(training={"deterministic": True}))
     assert "Set it to false" in str(told.value)

@@ -197,6 +197,7 @@ def test_rows_without_signal_add_exactly_nothing(
 def test_a_pad_token_that_is_the_end_token_changes_nothing(
     able_folder: str, grader: Grader, everything: RunSettings, tmp_path: Path
 ) -> None:
+    """Trap 29: what counts is known by lengths, never by the pad token."""
     other = shutil.copytree(able_folder, tmp_path / "base")
     tokenizer = load_tokenizer(able_folder)
     tokenizer.pad_token = tokenizer.eos_token

@@ -1,14 +1,8 @@
-"""Grading: 137 cases from public reports, our own choices, and workers that hang or die."""
+"""Grading: 137 cases from public reports, and our own choices."""
 
 import contextlib
 import json
-import os
 import random
-import resource
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exgrpo import answers
-from exgrpo.errors import UserError
-from exgrpo.grading import KINDS, Grader, Verdict, check_gold, grade
+from exgrpo.grading import KINDS, Answer, Grader, Rules, Verdict, grade
 
 # The contract behind `expected` is in section 1 of the cases' own README: last box only, equal
 # as mathematics, units and style do not matter, undecided is wrong, never raise, run or hang.
@@ -31,10 +24,6 @@ CASES = [
 TOWER = r"\boxed{9^{9^{9^{9}}}}"
 
 
-def kind_of(case: dict[str, str]) -> str:
-    return case["kind"] if case["kind"] in KINDS else "boxed"
-
-
 @pytest.fixture(scope="module")
 def grader() -> Iterator[Grader]:
     with Grader(workers=2, time_limit=1) as grader:
@@ -42,13 +31,11 @@ def grader() -> Iterator[Grader]:
 
 
 def grade_cases(grader: Grader, cases: list[dict[str, str]]) -> dict[str, Verdict]:
-    verdicts: dict[str, Verdict] = {}
-    for kind in KINDS:
-        of_kind = [case for case in cases if kind_of(case) == kind]
-        items = [(case["gold"], case["response"]) for case in of_kind]
-        found = grader.grade_all(items, kind)
-        verdicts |= {case["id"]: verdict for case, verdict in zip(of_kind, found, strict=True)}
-    return verdicts
+    answers = [
+        Answer(case["gold"], case["response"], KINDS.get(case["kind"], Rules())) for case in cases
+    ]
+    verdicts = grader.grade_all(answers)
+    return {case["id"]: verdict for case, verdict in zip(cases, verdicts, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -69,67 +56,6 @@ def test_a_worker_thread_gives_the_same_verdicts(
     with ThreadPoolExecutor(1) as pool:
         again = pool.submit(grade_cases, grader, half).result()
     assert again == {case["id"]: verdicts[case["id"]] for case in half}
-
-
-def test_one_hanging_answer_costs_nobody_else_a_verdict() -> None:
-    # Time is processor time of the workers, so that a busy machine fails no test.
-    limit = 4.0
-    easy = [("x+1", rf"\boxed{{\frac{{2x}}{{2}}+{i}-{i - 1}}}") for i in range(20)]
-    before = processor_seconds_of_children()
-    with Grader(workers=2, time_limit=limit) as grader:
-        found = grader.grade_all([("16", TOWER), *easy])
-        assert [verdict.correct for verdict in found] == [False] + [True] * 20
-        assert found[0].reason == "time limit"
-        assert [worker.usable for worker in grader._workers] == [True, True]
-    assert limit < processor_seconds_of_children() - before < 2 * limit
-
-
-def processor_seconds_of_children() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def test_a_worker_that_dies_leaves_no_verdict_and_is_replaced() -> None:
-    with Grader(workers=1, time_limit=60) as grader, ThreadPoolExecutor(1) as pool:
-        grader.grade_all([("x+1", r"\boxed{1+x}")])
-        before = grader._workers[0].process
-        pending = pool.submit(grader.grade_all, [("16", TOWER), ("x+1", r"\boxed{1+x+0}")])
-        time.sleep(0.3)
-        os.kill(before.pid, signal.SIGKILL)
-        tower, easy = pending.result(timeout=60)
-        assert tower.correct is None
-        assert tower.reason.startswith("grader failed")
-        assert easy.correct is True
-        idle = grader._workers[0].process
-        os.kill(idle.pid, signal.SIGKILL)
-        idle.wait()
-        assert grader.grade_all([("x+1", r"\boxed{x+2-1}")])[0].correct is True
-
-
-def test_a_worker_obeys_the_memory_limit_and_does_not_outlive_the_grader() -> None:
-    limit = 1 << 20  # so little that nothing large can be allocated once sympy is loaded
-    with Grader(workers=1, memory_limit=limit) as grader:
-        assert grader.grade_all([("16", r"\boxed{10^{10^{7}}}")])[0].correct is False
-        process = grader._workers[0].process
-        assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (limit, limit)
-    assert process.returncode is not None
-
-
-def test_digits_are_settled_at_once_without_a_worker_or_sympy() -> None:
-    code = (
-        "import sys, time; from exgrpo.grading import Grader\n"
-        "items = [(str(i % 10), f'1+2=3;3+4=7 \\\\boxed{{{i % 7}}}') for i in range(256)]\n"
-        "with Grader() as grader:\n"
-        "    start = time.process_time(); found = grader.grade_all(items)\n"
-        "    print(time.process_time() - start, sum(v.correct for v in found))\n"
-        "    print(len(grader._workers), 'sympy' in sys.modules, 'torch' in sys.modules)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    first, second = run.stdout.splitlines()
-    seconds, right = first.split()
-    assert float(seconds) < 0.05
-    assert int(right) == sum(i % 10 == i % 7 for i in range(256))
-    assert second == "0 False False"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +102,7 @@ def test_digits_are_settled_at_once_without_a_worker_or_sympy() -> None:
 )
 def test_equality(gold: str, answer: str, right: bool, grader: Grader) -> None:
     response = rf"So \boxed{{{answer}}}"
-    assert grader.grade_all([(gold, response)])[0].correct is right
+    assert grader.grade_all([Answer(gold, response)])[0].correct is right
     assert grade(gold, response).correct is right
 
 
@@ -196,12 +122,20 @@ def test_the_last_box(text: str, box: str | None) -> None:
     assert answers.last_box(text) == box
 
 
-def test_format_failures_are_told_from_wrong_answers(grader: Grader) -> None:
-    responses = ["<think>7</think> \\boxed{8}", "<think>\\boxed{7}</think> done", "\\boxed{7}"]
-    found = grader.grade_all([("7", response) for response in responses], "think")
-    assert [verdict.correct for verdict in found] == [False, False, False]
-    assert [verdict.format_ok for verdict in found] == [True, False, False]
-    assert found[2].reason == "no closing think tag"
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("The answer is 7. It was 8 before.", "7"),
+        ("A: 12\nB: 13", "12"),
+        ("So $z = 6(1+2i)-3i = 6+9i$.", "6+9i"),
+        ("So $x = 3$ and no more.", "3"),
+        ("She has 5 apples, or 1,200 pears.", "1,200"),
+        (r"It costs \$675.", "$675."),
+        ("No number.", None),
+    ],
+)
+def test_prose_states_an_answer_or_ends_in_it(text: str, stated: str | None) -> None:
+    assert answers.stated_answer(text, letter=False) == stated
 
 
 @pytest.mark.parametrize(
@@ -219,6 +153,8 @@ def test_format_failures_are_told_from_wrong_answers(grader: Grader) -> None:
         "=" * 9000,
         "1" * 9000 + "x",
         "9" * 200_000,
+        r"\=" * 4500,
+        "=x$ " * 4500,
     ],
 )
 def test_exact_text_is_read_in_no_time_whatever_it_is(text: str) -> None:
@@ -227,6 +163,7 @@ def test_exact_text_is_read_in_no_time_whatever_it_is(text: str) -> None:
         answers.equal("5", answers.tidy(text), answers.exact)
     answers.last_box(r"\boxed{" * 3000 + text)
     answers.stated_answer("answer " + text, letter=False)
+    answers.stated_answer("$x=" + text, letter=False)
     assert time.process_time() - start < 1.0
 
 
@@ -243,19 +180,3 @@ def test_exact_text_never_raises_and_is_equal_to_itself(text: str) -> None:
     normal = answers.tidy(text)
     assert answers.equal(normal, normal, answers.exact) is True
     assert answers.equal("5", normal, answers.exact) in (True, False, None)
-
-
-@pytest.mark.parametrize("gold", [None, "", "  ", "None", "see figure", [], True])
-def test_a_gold_that_cannot_be_graded_against_is_refused(gold: object) -> None:
-    with pytest.raises(UserError, match=r"train\.jsonl, line 3: the gold is .*remove the row"):
-        check_gold(gold, "train.jsonl, line 3")
-
-
-def test_a_numeric_gold_becomes_text() -> None:
-    assert check_gold(142.0, "row 1") == "142.0"
-    assert check_gold("016", "row 1") == "016"
-
-
-def test_no_worker_thread_is_left_behind(grader: Grader) -> None:
-    grader.grade_all([("x", r"\boxed{x+0}")])
-    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer) and t.is_alive()]

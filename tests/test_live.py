@@ -67,8 +67,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config" / "studies" / "little.yaml").write_text(yaml.safe_dump(LITTLE))
     made = study(folder)
     write_study(made, folder / "results")
-    make_questions(made, folder / "results")
     make_base_model(made, folder / "results", threads=1)
+    make_questions(made, folder / "results")
     return folder
 
 

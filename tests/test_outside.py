@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 from lessons import QUESTIONS
+from prompted import prompted
 from transformers import PreTrainedTokenizerBase
 from watched import WatchedRun, little, watched_run
 
-from exgrpo import chain, questions
+from exgrpo import chain
 from exgrpo.errors import UserError
 from exgrpo.grading import Grader, grade
 from exgrpo.outside import expert_trajectories, outside_trajectories, pool_trajectories
@@ -20,9 +21,6 @@ from exgrpo.questions import Question
 from exgrpo.settings import Questions
 from exgrpo.tables.manifest import live_parts
 
-ASKED = questions.make_splits(Questions.model_validate(QUESTIONS))["train"]
-Prompts = dict[str, list[int]]
-
 
 @pytest.fixture
 def tokenizer(able_folder: str) -> PreTrainedTokenizerBase:
@@ -30,22 +28,22 @@ def tokenizer(able_folder: str) -> PreTrainedTokenizerBase:
 
 
 @pytest.fixture
-def prompts(tokenizer: PreTrainedTokenizerBase) -> Prompts:
-    return {question.id: tokenizer(question.text).input_ids for question in ASKED}
+def asked(able_folder: str) -> list[Question]:
+    return prompted(Questions.model_validate(QUESTIONS), able_folder)["train"]
 
 
 # ---- the expert ----
 
 
 def test_the_built_in_expert_writes_the_exact_chain(
-    tokenizer: PreTrainedTokenizerBase, prompts: Prompts
+    tokenizer: PreTrainedTokenizerBase, asked: list[Question]
 ) -> None:
-    expert = expert_trajectories(ASKED, prompts, tokenizer, None)
-    assert list(expert) == [question.id for question in ASKED]
-    for question in ASKED:
+    expert = expert_trajectories(asked, tokenizer, None)
+    assert list(expert) == [question.id for question in asked]
+    for question in asked:
         (answer,) = expert[question.id]
         assert answer.token_ids[-1] == tokenizer.eos_token_id
-        assert answer.prompt_ids == prompts[question.id]
+        assert answer.prompt_ids == list(question.prompt_ids)
         text = tokenizer.decode(answer.token_ids, skip_special_tokens=True)
         assert grade(question.gold, text).correct
         assert chain.check(question.text, text).valid
@@ -53,16 +51,16 @@ def test_the_built_in_expert_writes_the_exact_chain(
 
 
 def test_answers_from_a_file_belong_to_the_questions_they_name(
-    tokenizer: PreTrainedTokenizerBase, prompts: Prompts, tmp_path: Path
+    tokenizer: PreTrainedTokenizerBase, asked: list[Question], tmp_path: Path
 ) -> None:
     file = tmp_path / "expert.jsonl"
     file.write_text(
-        f'{{"question": "{ASKED[1].text} ", "response": "\\\\boxed{{4}}"}}\n'
+        f'{{"question": "{asked[1].text} ", "response": "\\\\boxed{{4}}"}}\n'
         '{"question": "stranger", "response": "5"}\n'
     )
-    expert = expert_trajectories(ASKED, prompts, tokenizer, str(file))
-    assert list(expert) == [ASKED[1].id], "the others have none"
-    text = tokenizer.decode(expert[ASKED[1].id][0].token_ids, skip_special_tokens=True)
+    expert = expert_trajectories(asked, tokenizer, str(file))
+    assert list(expert) == [asked[1].id], "the others have none"
+    text = tokenizer.decode(expert[asked[1].id][0].token_ids, skip_special_tokens=True)
     assert text == r"\boxed{4}"
 
 
@@ -84,14 +82,14 @@ def test_a_file_of_answers_that_cannot_be_read(
     content: bytes | None,
     message: str,
     tokenizer: PreTrainedTokenizerBase,
-    prompts: Prompts,
+    asked: list[Question],
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "expert.jsonl"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UserError, match=message) as error:
-        expert_trajectories(ASKED, prompts, tokenizer, str(file))
+        expert_trajectories(asked, tokenizer, str(file))
     assert str(file) in str(error.value)
 
 
@@ -160,20 +158,20 @@ def right_answers(run: WatchedRun, room: int = 1000) -> dict[str, list[dict[str,
 
 @pytest.mark.parametrize("room", [None, 2])
 def test_the_pool_is_every_right_answer_once_the_newest_where_room_is_short(
-    room: int | None, earlier: WatchedRun, prompts: Prompts
+    room: int | None, earlier: WatchedRun, asked: list[Question]
 ) -> None:
     log = earlier.folder / "log"
-    pool = pool_trajectories(log, ASKED, prompts, room)
+    pool = pool_trajectories(log, asked, room)
     expected = right_answers(earlier, room or 1000)
     assert any(len(rows) > 2 for rows in right_answers(earlier).values())
     assert pool.keys() == expected.keys()
-    for question in ASKED:
+    for question in asked:
         for row, each in zip(expected[question.id], pool[question.id], strict=True):
             assert each.id == row["trajectory"]
             assert each.token_ids.tolist() == row["token_ids"]
             assert each.logprobs.tolist() == row["behaviour_logprobs"]
             assert each.birth_step == row["step"]
-            assert each.prompt_ids == prompts[question.id]
+            assert each.prompt_ids == list(question.prompt_ids)
 
 
 def test_the_pool_joins_beside_the_group(
@@ -201,28 +199,31 @@ def test_the_pool_joins_beside_the_group(
 
 
 def test_only_questions_of_the_training_set_are_in_the_pool(
-    earlier: WatchedRun, prompts: Prompts
+    earlier: WatchedRun, asked: list[Question]
 ) -> None:
-    pool = pool_trajectories(earlier.folder / "log", ASKED[:1], prompts, None)
-    assert list(pool) == [ASKED[0].id]
+    pool = pool_trajectories(earlier.folder / "log", asked[:1], None)
+    assert list(pool) == [asked[0].id]
     stranger = Question("9*9=", "1", 1, chain.SOURCE)
     with pytest.raises(UserError, match="no pool to replay from"):
-        pool_trajectories(earlier.folder / "log", [stranger], {}, None)
+        pool_trajectories(earlier.folder / "log", [stranger], None)
 
 
 def test_a_pool_without_its_log(
-    earlier: WatchedRun, tokenizer: PreTrainedTokenizerBase, prompts: Prompts, tmp_path: Path
+    earlier: WatchedRun,
+    tokenizer: PreTrainedTokenizerBase,
+    asked: list[Question],
+    tmp_path: Path,
 ) -> None:
     of = little(
         experience={"replay": "trajectory"},
         join={"source": "pool", "pool": "x", "visit": "fresh"},
     )
     with pytest.raises(UserError, match="no log of that run"):
-        outside_trajectories(of, ASKED, prompts, tokenizer, None)
+        outside_trajectories(of, asked, tokenizer, None)
     with pytest.raises(UserError, match="no rows of table"):
-        outside_trajectories(of, ASKED, prompts, tokenizer, tmp_path / "log")
+        outside_trajectories(of, asked, tokenizer, tmp_path / "log")
     log = shutil.copytree(earlier.folder / "log", tmp_path / "log")
     for part in (log / "tokens").iterdir():
         part.unlink()
     with pytest.raises(UserError, match="missing"):
-        outside_trajectories(of, ASKED, prompts, tokenizer, log)
+        outside_trajectories(of, asked, tokenizer, log)

@@ -58,6 +58,8 @@ def _slow(model: torch.nn.Module, sequence: TokenSequence, temperature: float) -
 def test_scores_equal_a_plain_loop_with_many_lengths_and_chunks(
     base_folder: str, temperature: float
 ) -> None:
+    """Traps 27, 33 and 34: rows of a micro-batch do not see each other or their padding, and a
+    value belongs to its token. Sequences are never packed into one row."""
     model, tokenizer = load_policy(base_folder)
     sequences = _sequences(9, len(tokenizer))
     for budget in (1, 40, 10_000):
@@ -70,6 +72,7 @@ def test_scores_equal_a_plain_loop_with_many_lengths_and_chunks(
 
 
 def test_other_architecture_and_pad_equal_to_end(base_folder: str, tmp_path: Path) -> None:
+    """Traps 27, 29 and 31."""
     tokenizer = AutoTokenizer.from_pretrained(base_folder)
     tokenizer.pad_token = tokenizer.eos_token
     torch.manual_seed(0)

@@ -14,7 +14,13 @@ from analysis.stage_outputs import Observed
 from exgrpo.errors import UserError
 from pipeline.results import write_results
 
-COMPARISON = {"arms": [], "planned": {"exgrpo": 2}, "benchmarks": []}
+COMPARISON = {
+    "arms": [],
+    "planned": {"exgrpo": 2},
+    "benchmarks": [],
+    "domains": {"in": [], "out": []},
+    "tested": "last checkpoint",
+}
 
 
 def planted() -> StudyResult:

@@ -79,7 +79,10 @@ def folder(request: pytest.FixtureRequest, base_folder: str, tmp_path: Path) -> 
 def test_recorded_scores_equal_a_forward_alone_and_in_any_company(
     folder: str, temperature: float
 ) -> None:
-    """Prompts padded on the left and a cache when sampled, padded on the right when scored."""
+    """Prompts padded on the left and a cache when sampled, padded on the right when scored.
+
+    Traps 27 to 29: attention, positions (a model of absolute ones too), and pad == end.
+    """
     model, tokenizer = load_policy(folder)
     prompts = [tokenizer(text).input_ids for text in TEXTS]
     sampling = Sampling(temperature, 24, stop_ids(model, tokenizer), batch=10)

@@ -5,35 +5,36 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from prompted import prompted
 from watched import little
 
-from exgrpo import questions
 from exgrpo.batch import Group, Row
 from exgrpo.checkpoint import Progress
+from exgrpo.context import RunContext
 from exgrpo.evaluation import evaluate
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy
-from exgrpo.step import RunContext, _roll_out
+from exgrpo.step import _roll_out
+from exgrpo.step_records import Clock
 
 Tokens = dict[tuple[str, int, int], list[int]]  # by question, its turn in the step, and slot
 
 
 @pytest.fixture(scope="module")
-def context(able_folder: str) -> RunContext:
+def context(able_folder: str, grader: Grader) -> RunContext:
     """As much of a run as rollouts need."""
     policy, tokenizer = load_policy(able_folder)
     unused: Any = None
     settings = little(training={"dtype": "float32"})
     return RunContext(
-        settings, {}, {}, [], unused, policy, tokenizer, {}, grader=unused, recorder=unused
+        settings, {}, [], unused, policy, tokenizer, {}, grader=grader, recorder=unused
     )
 
 
 @pytest.fixture(scope="module")
-def groups(context: RunContext) -> list[Group]:
+def groups(context: RunContext, able_folder: str) -> list[Group]:
     """Four questions, the first of them twice."""
-    train = questions.make_splits(context.settings.questions)["train"]
-    found = [Group(each, context.tokenizer(each.text).input_ids) for each in train]
+    found = [Group(each) for each in prompted(context.settings.questions, able_folder)["train"]]
     return [*found, found[0]]
 
 
@@ -48,7 +49,7 @@ def sampled(rows: list[Row]) -> Tokens:
 
 
 def roll(context: RunContext, groups: list[Group], step: int = 3, **more: Any) -> Tokens:
-    return sampled(_roll_out(context, Progress(step=step), groups, {}, **more))
+    return sampled(_roll_out(context, Progress(step=step), groups, {}, Clock(), **more))
 
 
 def changed(context: RunContext, **sections: Any) -> RunContext:
@@ -66,7 +67,7 @@ def test_neither_the_order_of_questions_nor_the_batch_matters(
     for size in (1, 3, 17):
         assert roll(changed(context, rollout=rollout | {"batch": size}), groups[::-1]) == found
     in_two_rounds = roll(context, groups[:3]) | sampled(
-        _roll_out(context, Progress(step=3), groups[3:4], {}, earlier=groups[:3])
+        _roll_out(context, Progress(step=3), groups[3:4], {}, Clock(), earlier=groups[:3])
     )
     assert in_two_rounds == {key: ids for key, ids in found.items() if key[1] == 0}
 
@@ -78,7 +79,7 @@ def test_a_question_that_comes_twice_in_a_step_is_answered_anew(
     twice = groups[0].question.id
     first, second = ([found[twice, turn, slot] for slot in range(8)] for turn in (0, 1))
     assert first != second
-    later = _roll_out(context, Progress(step=3), groups[4:], {}, earlier=groups[:4])
+    later = _roll_out(context, Progress(step=3), groups[4:], {}, Clock(), earlier=groups[:4])
     assert [row.sequence.response_ids for row in later] == second
 
 
@@ -96,10 +97,11 @@ def test_another_seed_or_step_samples_others(context: RunContext, groups: list[G
     assert roll(changed(context, seed=1), groups) != found
 
 
-def test_samples_of_an_evaluation_are_their_questions(context: RunContext, grader: Grader) -> None:
-    splits = questions.make_splits(context.settings.questions.model_copy(update={"test_id": 9}))[
-        "test_id"
-    ]
+def test_samples_of_an_evaluation_are_their_questions(
+    context: RunContext, grader: Grader, able_folder: str
+) -> None:
+    nine = context.settings.questions.model_copy(update={"test_id": 9})
+    splits = prompted(nine, able_folder)["test_id"]
 
     def answers(context: RunContext, asked: list[Any], seed: int = 5) -> dict[Any, str]:
         rows = evaluate(

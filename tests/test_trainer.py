@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 import torch
 from polars.testing import assert_frame_equal
+from prompted import prompted
 from safetensors.torch import load_file
 
-from exgrpo import questions
 from exgrpo.batch import Outcome
 from exgrpo.grading import Grader
 from exgrpo.objective import shape
@@ -48,7 +48,7 @@ def run(
     of: RunSettings,
     report: Callable[[dict[str, Any]], None] = lambda metrics: None,
 ) -> None:
-    splits = questions.make_splits(of.questions)
+    splits = prompted(of.questions, base, of.prompt)
     train(of, base, splits["train"], splits["validation"], folder, report, lambda progress: None)
 
 
@@ -314,8 +314,8 @@ def test_a_group_that_is_not_wholly_graded_leaves_the_buffer_alone(
     """The grader's failure on every second answer is passed on as it is: null, never 0 or 1."""
     grade_all = Grader.grade_all
 
-    def fail_on_every_second(self: Grader, items: list, kind: str = "boxed") -> list:
-        verdicts = grade_all(self, items, kind)
+    def fail_on_every_second(self: Grader, items: list) -> list:
+        verdicts = grade_all(self, items)
         return [
             dataclasses.replace(verdict, correct=None) if index % 2 else verdict
             for index, verdict in enumerate(verdicts)

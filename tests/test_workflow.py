@@ -56,7 +56,7 @@ def test_o21_only_the_run_that_is_missing_is_trained(folder: Path) -> None:
     results = folder / "results" / "smoke"
     planned_jobs(folder, "smoke")  # writes study.json, as every call does
     first, missing, *others = load_study("smoke", folder / "config").runs
-    for stage in ("questions", "base", *(f"runs/{run}" for run in (*reversed(others), first))):
+    for stage in ("base", "questions", *(f"runs/{run}" for run in (*reversed(others), first))):
         (results / stage).mkdir(parents=True)
         (results / stage / "done.json").write_text("{}")
     for run in (first, *others):

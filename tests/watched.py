@@ -16,9 +16,10 @@ import pytest
 import torch
 import yaml
 from lessons import QUESTIONS
+from prompted import prompted
 from test_trainer import read
 
-from exgrpo import questions, trainer
+from exgrpo import trainer
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy
 from exgrpo.settings import RunSettings
@@ -137,9 +138,9 @@ def train(
     **more: Any,
 ) -> None:
     """`exgrpo.trainer.train` with a grader whose workers are kept; more: its further arguments."""
-    splits = questions.make_splits(settings.questions)
+    splits = prompted(settings.questions, base, settings.prompt)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "Grader", lambda workers: contextlib.nullcontext(grader))
+        patch.setattr(trainer.Grader, "of", lambda settings: contextlib.nullcontext(grader))
         trainer.train(
             settings,
             base,

@@ -20,24 +20,25 @@ from analysis.claims.finding import (
 from analysis.claims.ledger import Claim
 from analysis.claims.show import show, with_interval
 from analysis.claims.training import NOISY, late_entropy
-from analysis.comparison import AccuracyTable, accuracy_table, paired
+from analysis.comparison import AccuracyTable, accuracy_table, domain_table, paired
+from analysis.domains import NAMES, balanced, weights
 from analysis.statistics import Bootstrap, bootstrap_mean
 
 BY_RUN = ("arm", "seed")
 
 
 def accuracy_difference(claim: Claim, frames: Frames) -> Finding:
-    """Accuracy of the first arm minus that of the second, on one benchmark."""
-    return _difference(claim, _benchmark_rows(claim, frames))
+    """Accuracy of the first arm minus that of the second, in or out of distribution."""
+    return _difference(claim, _domain_rows(claim, frames))
 
 
 def accuracy_by_extraction(claim: Claim, frames: Frames) -> Finding:
     """The same; its notes split it into answers that can be read, and right ones among those."""
-    rows = _benchmark_rows(claim, frames)
+    rows = _domain_rows(claim, frames)
     finding = _difference(claim, rows)
-    read = _pairs(rows.with_columns(correct="extracted"), claim).values
+    read = _pairs(rows.with_columns(correct="extracted"), claim)
     notes = [
-        f"Answers that can be read: {_interval(bootstrap_mean(read))}.",
+        f"Answers that can be read: {_interval(_mean_of(read))}.",
         f"Right ones among those that can be read: {_given_extraction(claim, rows)}.",
     ]
     return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
@@ -45,7 +46,7 @@ def accuracy_by_extraction(claim: Claim, frames: Frames) -> Finding:
 
 def masked_difference(claim: Claim, frames: Frames) -> Finding:
     """The same between arms with as many groups a step; a note has the arms without that."""
-    rows = _benchmark_rows(claim, frames)
+    rows = _domain_rows(claim, frames)
     finding = _difference(claim, rows)
     plain = claim.model_copy(update={"arms": [a.removesuffix("_matched") for a in claim.arms]})
     names = " minus ".join(plain.arms)
@@ -69,7 +70,7 @@ def _updated_groups(claim: Claim, rows: pl.DataFrame) -> str:
 
 def continued_difference(claim: Claim, frames: Frames) -> Finding:
     """The same; a note has each arm against the model that it continues, where that was tested."""
-    finding = _difference(claim, _benchmark_rows(claim, frames))
+    finding = _difference(claim, _domain_rows(claim, frames))
     rows = frame_of("validation_accuracy", frames).with_columns(benchmark=pl.lit("validation"))
     notes = [
         f"{arm} minus the model it continues, on validation: {_gained(rows, arm)}."
@@ -86,19 +87,19 @@ def _gained(rows: pl.DataFrame, arm: str) -> str:
         accuracy_table(part, arm, "validation") for part in (rows.filter(pl.col("step") == 0), last)
     )
     try:
-        return _interval(_mean(paired(end, start).values))
+        return _interval(_mean_of(paired(end, start)))
     except NotTestableError:
         return "its start was not logged"
 
 
 def weak_base_difference(claim: Claim, frames: Frames) -> Finding:
-    """The same, where the base model answers less than `given.base_below` of the benchmark."""
-    rows = _benchmark_rows(claim, frames)
+    """The same, where the base model answers less than `given.base_below` of the tests."""
+    rows = _domain_rows(claim, frames)
     bound = float(claim.given["base_below"])
     base = rows.filter(pl.col("arm") == BASE)
     if base.is_empty():
         raise NotTestableError("the base model was not tested")
-    share = _share(base)
+    share = next(iter(_shares(base).values()))
     if share >= bound:
         raise NotTestableError(
             f"it needs a base model below {100 * bound:g} % right, this one has {100 * share:.1f} %"
@@ -133,7 +134,7 @@ def _course(claim: Claim, frames: Frames) -> str:
 
 def retirement_difference(claim: Claim, frames: Frames) -> Finding:
     """The same; a note has how often a later visit finds a retired question lost, in both arms."""
-    finding = _difference(claim, _benchmark_rows(claim, frames))
+    finding = _difference(claim, _domain_rows(claim, frames))
     later = frame_of("retired_later", frames)
     notes = [_lost(arm, later.filter(pl.col("arm") == arm)) for arm in claim.arms]
     return Finding(finding.made, [*finding.notes, *notes], pairs=finding.pairs)
@@ -189,26 +190,41 @@ def _steps(rows: pl.DataFrame, arm: str, found: EqualBudget, cost: str) -> list[
     ]
 
 
-def _benchmark_rows(claim: Claim, frames: Frames) -> pl.DataFrame:
-    if claim.benchmark is None:
-        raise ValueError(f"claim {claim.id}: test {claim.test} needs a benchmark")
-    rows = answer_of(claim, frames).filter(pl.col("benchmark") == claim.benchmark)
+def _domain_rows(claim: Claim, frames: Frames) -> pl.DataFrame:
+    if claim.domain is None:
+        raise ValueError(f"claim {claim.id}: test {claim.test} needs a domain")
+    rows = answer_of(claim, frames).filter(pl.col("domain") == claim.domain)
     if rows.is_empty():
-        raise NotTestableError(f"the study has no benchmark `{claim.benchmark}`")
+        raise NotTestableError(f"the study has no benchmark {NAMES[claim.domain]}")
     return rows
 
 
 def _difference(claim: Claim, rows: pl.DataFrame) -> Finding:
     two_arms(claim)
     shared_seeds(claim, rows)
-    pairs = _pairs(rows, claim).values
-    made = _mean(pairs)
-    return Finding(made, [_by_seed(made)], pairs=pairs)
+    found = _pairs(rows, claim)
+    made = _mean_of(found)
+    names = sorted(found.tests)
+    over = [f"Mean over {len(names)} benchmarks: {', '.join(names)}."] if len(names) > 1 else []
+    return Finding(made, [_by_seed(made), *over], pairs=found.values * weights(found.benchmarks))
 
 
 def _pairs(rows: pl.DataFrame, claim: Claim) -> AccuracyTable:
-    first, second = (accuracy_table(rows, arm, claim.benchmark or "") for arm in two_arms(claim))
-    return paired(first, second)
+    """Differences by seed and question; NotTestableError where a benchmark has none."""
+    tables = [domain_table(rows, arm, claim.domain or "in") for arm in two_arms(claim)]
+    found = paired(*tables).complete()
+    for table in tables:
+        if missing := sorted(table.tests - found.tests):
+            raise NotTestableError(
+                f"no question of {missing[0]} has a value in every seed of both arms"
+            )
+    return found
+
+
+def _mean_of(pairs: AccuracyTable) -> Bootstrap:
+    """Over benchmarks, of which each weighs the same, of the mean over their questions."""
+    whole = pairs.complete()
+    return _mean(balanced(whole.values, whole.benchmarks))
 
 
 def _mean(pairs: np.ndarray) -> Bootstrap:
@@ -239,16 +255,16 @@ def _given_extraction(claim: Claim, rows: pl.DataFrame) -> str:
 
 
 def _shares(rows: pl.DataFrame, of: str = "samples") -> dict[tuple[str, int | None], float]:
-    """Right samples of each arm and seed, as a share of the samples or of those in a column."""
-    totals = rows.group_by(BY_RUN).agg(pl.col("correct").sum(), pl.col(of).sum())
-    return {
-        (arm, seed): correct / whole if whole else float("nan")
-        for arm, seed, correct, whole in totals.select(*BY_RUN, "correct", of).iter_rows()
-    }
+    """Right samples of each arm and seed, as a share of the samples or of those in a column.
 
-
-def _share(rows: pl.DataFrame) -> float:
-    return float(rows["correct"].sum() / max(int(rows["samples"].sum()), 1))
+    Of several benchmarks the mean share; NaN where one of them has none to take the share of.
+    """
+    totals = rows.group_by(*BY_RUN, "benchmark").agg(pl.col("correct").sum(), pl.col(of).sum())
+    shares = totals.with_columns(
+        share=pl.when(pl.col(of) > 0).then(pl.col("correct") / pl.col(of)).otherwise(float("nan"))
+    )
+    means = shares.sort("benchmark").group_by(BY_RUN).agg(pl.col("share").mean())
+    return {(arm, seed): share for arm, seed, share in means.iter_rows()}
 
 
 def _interval(made: Bootstrap) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.domains import NAMES, Domain
 from analysis.errors import UserError
 from analysis.paper import ask
 
@@ -81,7 +82,8 @@ class Claim(_Part):
 
     paper: what the paper has, its figures filled in from `paper_row`. scale: what the paper's
     figure is about. asks: whether `query` is one about a study's log or about the paper's tables.
-    beside: further queries whose answers the test or its notes use. given: what else it needs.
+    beside: further queries whose answers the test or its notes use. domain: it is about the tests
+    in, or out of, distribution; benchmark: about this one. given: what else it needs.
     effect: the effect whose power is stated, above the threshold. deviations: how our test
     differs from what is claimed.
     """
@@ -99,6 +101,7 @@ class Claim(_Part):
     beside: list[str] = Field(default_factory=list)
     test: Test
     arms: list[str] = Field(default_factory=list)
+    domain: Domain | None = None
     benchmark: str | None = None
     given: dict[str, Any] = Field(default_factory=dict)
     threshold: float
@@ -175,7 +178,8 @@ def _claim(path: Path, entry: dict[str, Any], defaults: dict[Test, dict[str, Any
             if isinstance(column := filled.get("effect"), str):
                 scale = 100 if filled["unit"] == "points" else 1
                 filled["effect"] = round(row[column] / scale, 6)  # printed to a tenth of a point
-        filled["estimand"] = filled["estimand"].format(**filled)
+        distribution = NAMES.get(filled.get("domain", ""), "")
+        filled["estimand"] = filled["estimand"].format(**filled, distribution=distribution)
         return Claim.model_validate(filled)
     except ValidationError as error:
         raise UserError(_explain(where, error)) from error

@@ -7,7 +7,8 @@
 -- column seed: seed of the run; null for the base model
 -- column run: run id
 -- column step: training step of the checkpoint; 0 is the base model [step]
--- column benchmark: test_id (in distribution) or test_ood (longer chains), or another test set
+-- column benchmark: test_id, test_ood or a data set's name
+-- column domain: `in` or `out` of the distribution trained on
 -- column question: question id
 -- column level: the question's level
 -- column samples: graded samples
@@ -22,6 +23,7 @@ select
     runs.run,
     evaluations.step,
     evaluations.benchmark,
+    domain_of(evaluations.benchmark, max(evaluations.domain)) as domain,
     evaluations.question,
     max(evaluations.level) as level,
     count(evaluations.correct) as samples,
@@ -34,6 +36,19 @@ select
 from evaluations
 join scope($study, $run) as runs using (run)
 where evaluations.benchmark <> 'validation'
-    and evaluations.step = coalesce(runs.steps, 0)
-group by all
+group by
+    runs.study,
+    runs.arm,
+    runs.seed,
+    runs.run,
+    runs.settings,
+    runs.steps,
+    evaluations.step,
+    evaluations.benchmark,
+    evaluations.question
+qualify evaluations.step = tested_step(
+    runs.settings,
+    runs.steps,
+    max(evaluations.step) over (partition by runs.run, evaluations.benchmark)
+)
 order by runs.study, runs.arm, runs.seed, runs.run, evaluations.benchmark, evaluations.question

@@ -31,7 +31,7 @@ select
     places.bucket,
     places.bucket_sizes[places.bucket] as questions,
     places.retired_questions,
-    (runs.settings ->> '$.questions.train')::bigint as train_questions
+    train_questions(runs.settings) as train_questions
 from places
 join scope($study, $run) as runs using (run)
 order by runs.study, runs.arm, runs.seed, run, places.step, places.bucket

@@ -20,7 +20,7 @@ select
     steps.buffer_questions,
     steps.buffer_trajectories,
     steps.retired_questions,
-    (runs.settings ->> '$.questions.train')::bigint as train_questions,
+    train_questions(runs.settings) as train_questions,
     steps.signal_groups / nullif(steps.groups, 0) as signal_share,
     steps.entropy
 from steps

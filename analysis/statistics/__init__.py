@@ -9,6 +9,7 @@ from analysis.statistics.ranking import AUROC_REPLICATES, auroc, bootstrap_auroc
 from analysis.statistics.samples import avg_at_k, pass_at_k
 from analysis.statistics.spread import Spread
 from analysis.statistics.trends import Trend, bootstrap_trend, mann_kendall
+from analysis.statistics.votes import maj_at_k
 from analysis.statistics.weights import Floats, draw_weights, widen
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "draw_weights",
     "holm_levels",
     "iqm",
+    "maj_at_k",
     "mann_kendall",
     "pass_at_k",
     "permutation_p",

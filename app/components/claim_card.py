@@ -3,6 +3,7 @@
 import streamlit as st
 
 from analysis.claims import Claim, Verdict, show, show_effect, show_interval, show_power
+from analysis.domains import NAMES
 from app.components.claim_evidence import rows_behind
 from app.components.claim_interval import interval_figure
 from app.components.claim_table import kind_of, word
@@ -76,7 +77,7 @@ def how_tested(claim: Claim) -> Facts:
         "Test": f"{claim.test.replace('_', ' ')} ({how})",
         "Threshold": show(claim.threshold, claim.unit) if kind_of(claim) == "tested" else "",
         "Arms": ", ".join(claim.arms),
-        "Benchmark": claim.benchmark or "",
+        "Tests": NAMES[claim.domain] if claim.domain else claim.benchmark or "",
         "Deviations": claim.deviations,
     }
     return [(label, text) for label, text in facts.items() if text]

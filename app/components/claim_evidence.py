@@ -52,12 +52,14 @@ def figure_of(claim: Claim) -> str | None:
 def rows_behind(claim: Claim, study: str) -> dict[str, Any] | None:
     """Filters of the screen Trajectories for the rows that the claim is tested on.
 
-    The samples of its benchmark, else the trajectories that its test looks at. None where it is
+    The samples of its tests, else the trajectories that its test looks at. None where it is
     about no rows of this study.
     """
     if claim.asks == "paper" or not claim.arms:
         return None
     scope = {"study": study, "arms": list(claim.arms)}
+    if claim.domain:
+        return {**scope, "source": "evaluation", "domain": claim.domain}
     if claim.benchmark:
         return {**scope, "source": "evaluation", "benchmark": claim.benchmark}
     return {**scope, **_ROWS.get(claim.test, {})}

@@ -26,6 +26,7 @@ NAMES = {
     "bucket": "k =",
     "bucket_drawn": "drawn from k =",
     "finish": "ends by",
+    "domain": "distribution:",
     "markers": "marked",
 }
 

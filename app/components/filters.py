@@ -10,6 +10,7 @@ import streamlit as st
 from analysis import browse
 from analysis.browse import Choices
 from analysis.browse_filters import Filters, Marker, active, filters_of, without
+from analysis.domains import NAMES
 from app import data, state
 from app.browser import Browser, read, switched
 
@@ -21,7 +22,7 @@ MARKERS: dict[Marker, str] = {
     "step_errors": "wrong steps",
 }
 FOLDED = (
-    "chain_valid", "finish", "markers", "level", "question", "length_min", "length_max",
+    "domain", "chain_valid", "finish", "markers", "level", "question", "length_min", "length_max",
     "entropy_min", "entropy_max", "age_min", "age_max",
 )  # fmt: skip
 
@@ -112,6 +113,8 @@ def answered(browser: Browser, answer: str | None) -> Browser:
 
 
 def _show_folded(filters: Filters, has: tuple[str, ...], choices: Choices) -> None:
+    if "domain" in has:
+        _choice("Benchmarks", "domain", filters, NAMES)
     _choice("Chain", "chain_valid", filters, {True: "valid", False: "flawed"})
     _one_of("Finish reason", "finish", choices.finish, filters)
     if "markers" in has:

@@ -2,10 +2,18 @@
 
 from typing import Any
 
+import polars as pl
 import streamlit as st
 
 from analysis.behind import Behind, rollouts, samples
-from analysis.closing import UNADJUSTED, meaning
+from analysis.closing import (
+    SCORES_HEADER,
+    SCORES_MEANING,
+    UNADJUSTED,
+    benchmark_rows,
+    has_many_benchmarks,
+    meaning,
+)
 from app.components.closing_table import closing_table
 from app.links import open_rows
 
@@ -26,6 +34,24 @@ def arms_table(study: str, comparison: dict[str, Any]) -> None:
     )
     if (row := clicked_row(event["selection"])) is not None:
         open_rows(study=study, **behind_arm(comparison, table["arm"][row]))
+    if has_many_benchmarks(comparison):
+        _benchmarks(study, comparison)
+
+
+def _benchmarks(study: str, comparison: dict[str, Any]) -> None:
+    """Every benchmark by itself; a click opens the samples of an arm on it."""
+    table = pl.DataFrame(benchmark_rows(comparison), schema=list(SCORES_HEADER), orient="row")
+    event: Any = st.dataframe(
+        table,
+        hide_index=True,
+        key=f"overview.benchmarks.{study}",
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+        alt="Every benchmark and arm with its scores and intervals",
+    )
+    st.caption(f"{SCORES_MEANING} A click on a row opens its samples.")
+    if (row := clicked_row(event["selection"])) is not None:
+        open_rows(study=study, **samples(table["arm"][row], benchmark=table["benchmark"][row]))
 
 
 def behind_arm(comparison: dict[str, Any], arm: str) -> Behind:

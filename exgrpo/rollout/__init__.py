@@ -1,12 +1,14 @@
 """Rollouts: K responses a question, behind one contract.
 
-An engine is a function `generate(model, prompts, seeds, sampling)` that returns one list of
-rollouts a prompt, one for each of its seeds. A rollout depends on its prompt, its seed and the
-policy, and on nothing else in the batch but the rounding of its logits. Sampling is never
-truncated (no top-p, no top-k): the recorded log-probability is that of the distribution that the
-loss divides by.
+An engine is a function `generate(model, prompts, seeds, sampling, finished)` that returns one list
+of rollouts a prompt, one for each of its seeds. Before, it hands each rollout over once, in batches
+of whatever size and order suits it, by calling `finished`. A rollout depends on its prompt, its
+seed and the policy, and on nothing else in the batch but the rounding of its logits. Sampling is
+never truncated (no top-p, no top-k): the recorded log-probability is that of the distribution that
+the loss divides by.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,3 +46,7 @@ class Rollout:
     @property
     def nll(self) -> float:
         return -float(self.logprobs.mean(dtype=np.float64))
+
+
+# Called with rollouts as they are ready, and the number of each: its place among all the seeds.
+Finished = Callable[[Sequence[int], Sequence[Rollout]], None]

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from exgrpo.policy import computing, distribution, entropy
-from exgrpo.rollout import Rollout, Sampling, stacked
+from exgrpo.rollout import Finished, Rollout, Sampling, stacked
 from exgrpo.rollout.plain import PlainDecoder
 from exgrpo.rollout.prefill import Prefill, prefill
 from exgrpo.rollout.stacked import StackedDecoder
@@ -26,8 +26,9 @@ def generate(
     prompts: Sequence[list[int]],
     seeds: Sequence[Sequence[int]],
     sampling: Sampling,
+    finished: Finished = lambda numbers, rollouts: None,
 ) -> list[list[Rollout]]:
-    """A rollout of prompt i (token ids) for each of seeds[i]."""
+    """A rollout of prompt i (token ids) for each of seeds[i]. finished: called after each batch."""
     of = [index for index, own in enumerate(seeds) for _ in own]
     flat = [seed for own in seeds for seed in own]
     rollouts: dict[int, Rollout] = {}
@@ -37,6 +38,7 @@ def generate(
             start = prompted.of([of[row] for row in rows])
             batch = _generate_batch(model, start, [flat[row] for row in rows], sampling)
             rollouts.update(zip(rows, batch, strict=True))
+            finished(rows, batch)
     in_order = iter(rollouts[row] for row in range(len(flat)))
     return [[next(in_order) for _ in own] for own in seeds]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exgrpo.errors import UserError
+from exgrpo.row_files import Row, first_row
 from pipeline.imports import mapped, prime_rl, shapes, trl, verl
-from pipeline.imports.read import Row, first_row
 from pipeline.imports.rows import Source
 
 HISTORY = "history"  # told here, read in `pipeline.imports.history`

@@ -13,9 +13,9 @@ from exgrpo.batch import Outcome
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
 from exgrpo.records import Recorder
+from exgrpo.row_files import Row
 from pipeline.history import read_history
 from pipeline.imports.facts import Facts
-from pipeline.imports.read import Row
 
 
 def write_history(file: Path, group_size: int, log: Path, run: str) -> Facts:

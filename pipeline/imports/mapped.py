@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from exgrpo.errors import UserError
+from exgrpo.golds import gold_of
 from exgrpo.grading import KINDS
+from exgrpo.row_files import Row, natural
 from exgrpo.tables.schema import BOOL, FLOAT, FLOATS, INT, INTS, TEXT, ColumnType
-from pipeline.imports.read import Row, natural
 from pipeline.imports.rows import (
     LISTS,
     OWN,
@@ -23,7 +24,6 @@ from pipeline.imports.rows import (
     Source,
     as_text,
     asked,
-    gold_of,
     measures,
     number,
     others,
@@ -165,7 +165,7 @@ def _check(columns: Row, constants: Row, content: Row, mapping: Path) -> None:
             f"{mapping}: needs {', '.join(missing)} under columns or constants"
             f"{' (or map score or correct)' if 'gold' in needed else ''}."
         )
-    if content.get("kind", "boxed") not in KINDS:
+    if not set(str(content.get("kind", "boxed")).split("+")) <= KINDS.keys():
         raise UserError(f"{mapping}: kind: {content['kind']!r}. Known: {', '.join(KINDS)}.")
     if "right" in content and "correct" not in columns:
         raise UserError(f"{mapping}: `right` says what of the key of `correct` is right: map that.")

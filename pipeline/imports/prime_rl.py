@@ -12,7 +12,7 @@ from typing import Any
 
 from exgrpo.errors import UserError
 from exgrpo.questions import question_id
-from pipeline.imports.read import Row, natural
+from exgrpo.row_files import Row, natural
 from pipeline.imports.rows import ONE_RUN, Place, Source, mean, measures, require, step_of
 
 VERSION = 1

@@ -4,23 +4,21 @@ A row is a dictionary of columns of `STAGED`; a missing one is null. Values keep
 they have in the file: text stays text, and what does not fit the declared type is an error.
 """
 
-import ast
 import json
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from exgrpo.errors import UserError
-from exgrpo.grading import check_gold
+from exgrpo.golds import NoGoldError
 from exgrpo.questions import question_id
+from exgrpo.row_files import Row, read_rows
 from exgrpo.tables import TOKENS, TRAJECTORIES
 from exgrpo.tables.schema import BOOL, FLOAT, INT, TEXT, Column, Table
-from pipeline.imports.read import Row, read_rows
 
 Numbers = Sequence[float] | None
 
@@ -55,10 +53,6 @@ STAGED = Table(
         *LISTS,
     ),
 )
-
-
-class NoGoldError(UserError):
-    """A row whose gold is null: it is named and left out, the others count."""
 
 
 @dataclass
@@ -229,20 +223,6 @@ def text(row: Row, key: str, at: Place) -> str:
     if not isinstance(value, str) or not value.strip():
         raise at.error(key, value, "Give text, or remove the row.")
     return value
-
-
-def gold_of(value: object, where: str) -> str:
-    """The gold as text; of a list of one, also of one written as text (`['91']`), its item.
-
-    NoGoldError on null; UserError on one that nothing can be graded against.
-    """
-    if value is None:
-        raise NoGoldError(f"{where}: the gold is null: no answer can be graded against it")
-    items = value
-    if isinstance(value, str) and value.strip()[:2] in ("['", '["'):
-        with suppress(ValueError, SyntaxError):
-            items = ast.literal_eval(value.strip())
-    return check_gold(items[0] if isinstance(items, list) and len(items) == 1 else value, where)
 
 
 def number(value: object, key: str, at: Place) -> float | None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exgrpo.errors import UserError
-from pipeline.imports.read import Row
-from pipeline.imports.rows import ONE_RUN, Place, Source, asked, gold_of, step_of, text, truth
+from exgrpo.golds import gold_of
+from exgrpo.row_files import Row
+from pipeline.imports.rows import ONE_RUN, Place, Source, asked, step_of, text, truth
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exgrpo.errors import UserError
-from exgrpo.grading import Grader
+from exgrpo.grading import Answer, Grader, rules_of
 from exgrpo.markers import mark
-from pipeline.imports.read import Row
+from exgrpo.row_files import Row
 from pipeline.imports.rows import STAGED, Source, Tally, rows_of
 
 BATCH = 256  # rows; a batch of long responses is some megabytes
@@ -63,8 +63,8 @@ def _grade(rows: list[Row], kind: str | None, grader: Grader) -> None:
     With a kind it decides what is right; without one it stands beside the recorded score.
     """
     able = [row for row in rows if row.get("gold") and row.get("response") is not None]
-    items = [(row["gold"], row["response"]) for row in able]
-    verdicts = grader.grade_all(items, kind or "boxed")
+    rules = rules_of(kind or "boxed")
+    verdicts = grader.grade_all([Answer(row["gold"], row["response"], rules) for row in able])
     for row, verdict in zip(able, verdicts, strict=True):
         row["correct" if kind else "ours"] = verdict.correct
         row["extracted"], row["format_ok"] = verdict.extracted, verdict.format_ok

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exgrpo.errors import UserError
-from pipeline.imports.read import Row, natural
+from exgrpo.row_files import Row, natural
 from pipeline.imports.rows import Place, Source, as_text, asked, number, others, require, step_of
 
 MUST = ("step", "prompt", "completion")

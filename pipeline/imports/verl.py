@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from exgrpo.errors import UserError
-from pipeline.imports.read import Row, natural
+from exgrpo.row_files import Row, natural
 from pipeline.imports.rows import (
     Place,
     Source,

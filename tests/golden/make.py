@@ -47,8 +47,8 @@ def run_stages() -> None:
     """All stages of the study, one after the other, then the import."""
     study = load_study(STUDY)
     write_study(study, RESULTS)
-    make_questions(study, RESULTS)
     make_base_model(study, RESULTS, threads=1)
+    make_questions(study, RESULTS)
     for run in study.runs:
         train_run(study, run, RESULTS, threads=1)
     for run in (study.base_run, *study.runs):

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+from exgrpo.data_set_file import descriptions
 from exgrpo.settings import content_hash
 from exgrpo.studies import load_study
+from pipeline.files import questions_hash
 from pipeline.study import finished_runs, write_study
 
 config.setdefault("study", "tiny")
@@ -13,6 +15,10 @@ config.setdefault("finished", False)  # train nothing: report on the runs that a
 
 STUDY = load_study(config["study"])
 SHARED = STUDY.any_run
+DATA_SETS = {
+    name: content_hash(described.model_dump(mode="json"))
+    for name, described in descriptions(SHARED.questions, Path("config")).items()
+}
 RUNS = finished_runs(STUDY, Path("results")) if config["finished"] else list(STUDY.runs)
 
 # Written here, not by a rule, so that it is right even where Snakemake's own records are lost.

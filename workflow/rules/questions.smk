@@ -1,4 +1,8 @@
+# After the base model, whose tokenizer makes the prompts. The descriptions of the data sets are part
+# of the settings: an edit makes the questions anew. Their files are not: `done.json` has the hashes.
 rule questions:
+    input:
+        base="results/{study}/base/done.json",
     output:
         "results/{study}/questions/done.json",
     log:
@@ -6,6 +10,7 @@ rule questions:
     conda:
         "../../environment.yml"
     params:
-        settings=content_hash(SHARED.questions.model_dump(mode="json")),
+        settings=questions_hash(SHARED),
+        data_sets=DATA_SETS,
     shell:
         "exgrpo questions --study {wildcards.study} 2>&1 | tee -i {log}"

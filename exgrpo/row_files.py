@@ -1,5 +1,9 @@
-"""Rows of a JSONL or Parquet file, one after the other: the file may be larger than memory."""
+"""Rows of a JSONL, JSON, Parquet or CSV file, as they are written: no type is guessed.
 
+JSONL and Parquet are read row after row: the file may be larger than memory.
+"""
+
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -24,21 +28,29 @@ class _UnfitError(ValueError):
     """JSON that says what no row can hold."""
 
 
-def read_rows(file: Path, label: str, reject: Note, leave_out: Note) -> Iterator[tuple[str, Row]]:
+def read_rows(
+    file: Path, label: str, reject: Note, leave_out: Note, numbers_as_text: bool = False
+) -> Iterator[tuple[str, Row]]:
     """Place and content of every row. `label` begins the name of a place.
 
     A line that is no JSON object is rejected, but for a last one without its newline, which a
-    crash cut off: it is left out. UserError on a file that cannot be read at all.
+    crash cut off: it is left out. numbers_as_text: a number in JSON comes as the text that it is
+    written with, `142.0` or one of a thousand digits. UserError on a file that cannot be read at
+    all.
     """
     try:
         if file.suffix == ".parquet":
             yield from _parquet(file, label)
+        elif file.suffix == ".csv":
+            yield from _csv(file, label, reject)
+        elif file.suffix == ".json" and _is_array(file):
+            yield from _json_array(file, label, reject, numbers_as_text)
         else:
-            yield from _json_lines(file, label, reject, leave_out)
-    except (OSError, pa.ArrowException) as error:
+            yield from _json_lines(file, label, reject, leave_out, numbers_as_text)
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
         reason = (getattr(error, "strerror", None) or str(error)).splitlines()[0]
         raise UserError(
-            f"{file}: cannot be read: {reason}. Give a JSONL (UTF-8) or Parquet file."
+            f"{file}: cannot be read: {reason}. Give a JSONL, JSON or CSV (UTF-8) or Parquet file."
         ) from error
 
 
@@ -75,13 +87,54 @@ def _python(batch: pa.RecordBatch, file: Path, first: int) -> list[Row]:
         ) from error
 
 
-def _json_lines(file: Path, label: str, reject: Note, leave_out: Note) -> Iterator[tuple[str, Row]]:
+def _csv(file: Path, label: str, reject: Note) -> Iterator[tuple[str, Row]]:
+    with file.open(encoding="utf-8-sig", newline="") as handle:
+        reader = csv.reader(handle, strict=True)
+        names = next(reader, [])
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"{file}: two columns have the name {twice[0]!r}. Rename one.")
+        for number, values in enumerate(reader):
+            where = f"{label}row {number}"
+            if len(values) == len(names):
+                yield where, dict(zip(names, values, strict=True))
+            elif values:
+                reject(
+                    f"{where}: {len(values)} values for {len(names)} columns. Mend or remove it."
+                )
+
+
+def _is_array(file: Path) -> bool:
+    with file.open("rb") as handle:
+        return handle.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+
+
+def _json_array(
+    file: Path, label: str, reject: Note, numbers_as_text: bool
+) -> Iterator[tuple[str, Row]]:
+    try:
+        items = _parse(file.read_text(encoding="utf-8-sig"), numbers_as_text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{file}: no valid JSON: {str(error).splitlines()[0]}. Mend the place named, or write "
+            f"one object a line."
+        ) from error
+    for number, row in enumerate(items):
+        where = f"{label}row {number}"
+        if isinstance(row, dict):
+            yield where, row
+        else:
+            reject(f"{where}: {NO_OBJECT}: {_short(str(row).encode())}. Mend or remove it.")
+
+
+def _json_lines(
+    file: Path, label: str, reject: Note, leave_out: Note, numbers_as_text: bool
+) -> Iterator[tuple[str, Row]]:
     with file.open("rb") as handle:
         for number, line in enumerate(handle, start=1):
             if not line.strip():
                 continue
             where = f"{label}line {number}"
-            row, reason, cut = _object(line)
+            row, reason, cut = json_object(line, numbers_as_text)
             if row is not None:
                 yield where, row
             elif line.endswith(b"\n") or not cut:
@@ -90,13 +143,10 @@ def _json_lines(file: Path, label: str, reject: Note, leave_out: Note) -> Iterat
                 leave_out(f"{where}: torn, the file ends inside it: {_short(line)}")
 
 
-def _object(line: bytes) -> tuple[Row | None, str, bool]:
+def json_object(line: bytes, numbers_as_text: bool = False) -> tuple[Row | None, str, bool]:
     """The JSON object of a line; or None, what is wrong, and whether its end may be cut off."""
     try:
-        text = line.decode("utf-8-sig")
-        row = json.loads(text, object_pairs_hook=_unique)
-        if _ESCAPED.search(text) and _HALF.search(json.dumps(row, ensure_ascii=False)):
-            raise _UnfitError("text with half a surrogate pair, which is no Unicode")
+        row = _parse(line.decode("utf-8-sig"), numbers_as_text)
     except _UnfitError as error:
         return None, str(error), False
     except json.JSONDecodeError as error:
@@ -106,6 +156,20 @@ def _object(line: bytes) -> tuple[Row | None, str, bool]:
     except (ValueError, RecursionError):  # a number of thousands of digits, or too deep
         return None, NO_OBJECT, False
     return (row, "", False) if isinstance(row, dict) else (None, NO_OBJECT, False)
+
+
+def _parse(text: str, numbers_as_text: bool) -> Any:
+    number: Any = str if numbers_as_text else None  # None: as json does by itself
+    value = json.loads(
+        text,
+        object_pairs_hook=_unique,
+        parse_float=number,
+        parse_int=number,
+        parse_constant=number,
+    )
+    if _ESCAPED.search(text) and _HALF.search(json.dumps(value, ensure_ascii=False)):
+        raise _UnfitError("text with half a surrogate pair, which is no Unicode")
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:

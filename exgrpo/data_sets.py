@@ -1,0 +1,239 @@
+"""Questions of data sets: read, checked, kept apart. Every row left out is named with its reason.
+
+Local copy or Hub: `exgrpo.data_set_file`. What a row says: `exgrpo.data_set_shapes`.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from exgrpo.data_set_file import DataSetFile, Found, data_sets, describe, find_files
+from exgrpo.data_set_shapes import UNREADABLE, UnfitRowError, question_of, reader_of
+from exgrpo.errors import UserError
+from exgrpo.question_settings import Questions
+from exgrpo.questions import Question
+from exgrpo.row_files import read_rows
+from exgrpo.tables.manifest import file_hash
+
+DUPLICATE = "duplicate"
+TWO_GOLDS = "same question with two golds"
+TOO_LONG = "prompt too long"
+A_TEST = "also a test question"
+A_VALIDATION = "also a validation question"
+
+Ask = Callable[[Sequence[Question]], list[Question]]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A row that is no question here. place: file and line or row; found: what decided it."""
+
+    place: str
+    reason: str
+    found: str
+    text: str  # how the question begins, or the row that has none
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A question and the first place that it stands at."""
+
+    question: Question
+    place: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A data set as read: rows in all its files, what became of them, and what to know of it.
+
+    whole: rows that the description says there are. files: name -> SHA-256. notes: counts of what
+    was taken as it is, by what it is.
+    """
+
+    name: str
+    origin: str
+    rows: int
+    whole: int | None
+    placed: tuple[Placed, ...]
+    rejected: tuple[Rejected, ...]
+    files: dict[str, str]
+    notes: Counter[str]
+
+    @property
+    def questions(self) -> list[Question]:
+        return [each.question for each in self.placed]
+
+    @property
+    def summary(self) -> str:
+        """One line: how many questions of what, what was left out and why, what to know."""
+        parts = [f"{len(self.placed)} questions of {self.name} ({self.origin}, {self.rows} rows)"]
+        if self.whole not in (None, self.rows):
+            parts.append(f"its description says {self.whole} rows")
+        if self.rejected:
+            parts.append(f"left out: {counted(self.reasons)}")
+        if self.notes:
+            parts.append(f"taken as they are: {counted(self.notes)}")
+        return "; ".join(parts)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(each.reason for each in self.rejected)
+
+
+def load_data_set(name: str, config: Path, seed: int) -> Loaded:
+    """Every question of a data set, once each.
+
+    seed: orders the options of a question that gives them without an order. UserError when there
+    is no such description, no file, or no question in it.
+    """
+    described = describe(name, config)
+    found = find_files(name, described)
+    rejected: list[Rejected] = []
+    notes: Counter[str] = Counter()
+    rows = list(_read(found, described, name, seed, rejected, notes))
+    placed, repeated = _once_each(rows)
+    loaded = Loaded(
+        name=name,
+        origin=found.origin,
+        rows=len(rows) + len(rejected),
+        whole=described.rows,
+        placed=tuple(placed),
+        rejected=(*rejected, *repeated),
+        files={str(file.relative_to(found.folder)): file_hash(file) for file in found.files},
+        notes=notes,
+    )
+    if not placed:
+        first = loaded.rejected[0] if loaded.rejected else None
+        shown = f" First: {first.place}: {first.reason}: {first.found}." if first else ""
+        raise UserError(
+            f"data set {name!r}: no question in {', '.join(loaded.files)} ({found.origin}): "
+            f"{loaded.rows} rows, none of use.{shown} If the file is right, say in the description "
+            f"which `columns` hold question and answer."
+        )
+    return loaded
+
+
+def load_splits(settings: Questions, config: Path, ask: Ask) -> dict[str, Loaded]:
+    """Every split that comes from a data set: its questions with their prompts.
+
+    ask: adds the prompt ids. Left out are questions with too long a prompt, of validation those
+    that are test questions (unless `validate_on_tests`), of train those of either. Then `limit`
+    questions are drawn. UserError like `load_data_set`, and where too few are left.
+    """
+    loaded, taken = {}, dict[str, str]()
+    for split, asked in data_sets(settings).items():
+        found = load_data_set(asked.dataset, config, settings.seed)
+        is_test = split in settings.benchmarks
+        if split == "train" or (split == "validation" and not settings.validate_on_tests):
+            found = _without(found, taken)
+        found = with_prompts(found, ask, settings.max_prompt_tokens)
+        if asked.limit is not None:
+            found = limited(found, asked.limit, settings.seed)
+        if not found.placed:
+            raise UserError(
+                f"split {split!r}, data set {asked.dataset!r}: no question is left: "
+                f"{counted(found.reasons)}. Choose other data sets or a higher max_prompt_tokens."
+            )
+        loaded[split] = found
+        taken |= {each.id: A_TEST if is_test else A_VALIDATION for each in found.questions}
+    return loaded
+
+
+def with_prompts(loaded: Loaded, ask: Ask, longest: int) -> Loaded:
+    """With prompt ids, and without the questions whose prompt has more than `longest` tokens."""
+    asked = ask(loaded.questions)
+    placed = tuple(
+        replace(each, question=question)
+        for each, question in zip(loaded.placed, asked, strict=True)
+    )
+    long = {each.id: TOO_LONG for each in asked if len(each.prompt_ids) > longest}
+    return _without(replace(loaded, placed=placed), long)
+
+
+def limited(loaded: Loaded, limit: int, seed: int) -> Loaded:
+    """So many of the questions, in their order, drawn by seed and content: not the first ones."""
+    if limit > len(loaded.placed):
+        raise UserError(
+            f"data set {loaded.name!r}: key `limit` is {limit}, and {len(loaded.placed)} questions "
+            f"are left. Lower it, or leave it out for all of them."
+        )
+    ids = sorted((each.question.id for each in loaded.placed), key=partial(_drawn, seed=seed))
+    chosen = set(ids[:limit])
+    return replace(
+        loaded, placed=tuple(each for each in loaded.placed if each.question.id in chosen)
+    )
+
+
+def counted(counts: Counter[str]) -> str:
+    """`3 duplicate, 1 null gold`: counts as a reader wants them."""
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
+
+
+def _drawn(identifier: str, seed: int) -> bytes:
+    return hashlib.sha256(f"{seed}-{identifier}".encode()).digest()
+
+
+def _read(
+    found: Found,
+    described: DataSetFile,
+    name: str,
+    seed: int,
+    rejected: list[Rejected],
+    notes: Counter[str],
+) -> Iterator[Placed]:
+    """Every row that is a question; the others are added to `rejected`."""
+
+    def reject(note: str) -> None:  # label, place in the file, what is wrong
+        place, _, what = note.removeprefix(label).partition(": ")
+        rejected.append(Rejected(label + place, UNREADABLE, what, ""))
+
+    for file in found.files:
+        label = f"{file.relative_to(found.folder)}: "
+        read = None
+        for place, row in read_rows(file, label, reject, reject, numbers_as_text=True):
+            try:
+                read = read or reader_of(row, described.columns)
+                if read is None:
+                    raise UnfitRowError(UNREADABLE, f"the columns {', '.join(row)} are not known")
+                question, noted = question_of(row, read, described, name, seed)
+            except UnfitRowError as error:
+                rejected.append(Rejected(place, error.reason, error.found, str(row)[:80]))
+                continue
+            notes.update(noted)
+            yield Placed(question, place)
+
+
+def _once_each(rows: Iterable[Placed]) -> tuple[list[Placed], list[Rejected]]:
+    """Each question once, at its first place; none of those that have two golds."""
+    groups: dict[str, list[Placed]] = {}
+    for each in rows:
+        groups.setdefault(each.question.id, []).append(each)
+    placed, rejected = [], []
+    for group in groups.values():
+        golds = sorted({each.question.gold for each in group})
+        if len(golds) > 1:
+            rejected += [_rejected(each, TWO_GOLDS, f"golds {golds}") for each in group]
+            continue
+        placed.append(group[0])
+        rejected += [_rejected(each, DUPLICATE, f"of {group[0].place}") for each in group[1:]]
+    return placed, rejected
+
+
+def _without(loaded: Loaded, against: Mapping[str, str]) -> Loaded:
+    """Without the questions that there is a reason against, by id."""
+    out = [each for each in loaded.placed if each.question.id in against]
+    return replace(
+        loaded,
+        placed=tuple(each for each in loaded.placed if each.question.id not in against),
+        rejected=(
+            *loaded.rejected,
+            *(_rejected(each, against[each.question.id], "") for each in out),
+        ),
+    )
+
+
+def _rejected(each: Placed, reason: str, found: str) -> Rejected:
+    return Rejected(each.place, reason, found, each.question.text[:80])

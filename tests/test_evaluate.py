@@ -1,0 +1,213 @@
+"""The stage `evaluate`: samples of every benchmark, killed and gone on, of which checkpoint."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from dying import Death, arrange, in_child, run_folder, small_study, train_small
+
+from exgrpo.errors import UserError
+from exgrpo.policy import fingerprint, load_policy
+from exgrpo.records import Recorder
+from exgrpo.studies import Study, load_study
+from exgrpo.tables.manifest import attempts, live_parts
+from pipeline.evaluate import best_step, evaluate_run
+from pipeline.files import evaluation_folder, questions_hash
+
+TESTS = {"test_id": 5, "test_ood": 3}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "questions": TESTS,
+    "rollout": {"batch": 2},
+    "evaluation": {"test_samples": 4, "max_new_tokens": 24},
+}
+CHUNKS = 5  # of 2 questions at most: 3 of test_id, 2 of test_ood
+
+
+def evaluate_base(folder: Path, death: Death | None = None) -> None:
+    study = load_study("small", folder / "config")
+    if death:
+        arrange(death)
+    evaluate_run(study, study.base_run, folder / "results", threads=1)
+
+
+def base_folder_of(folder: Path) -> Path:
+    study = load_study("small", folder / "config")
+    return evaluation_folder(study, study.base_run, folder / "results")
+
+
+def rows_of(folder: Path) -> pl.DataFrame:
+    """What counts of the evaluations of a log, as it was written."""
+    log = folder / "log"
+    parts = [part for part in live_parts(log) if part.table == "evaluations"]
+    return pl.concat([pl.read_parquet(log / part.path, glob=False) for part in parts])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> Path:
+    """The base model of a small study, evaluated without a break."""
+    folder = tmp_path_factory.mktemp("whole")
+    small_study(folder, able_folder, **SETTINGS)
+    evaluate_base(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, able_folder: str) -> Path:
+    small_study(tmp_path, able_folder, **SETTINGS)
+    return tmp_path
+
+
+def test_every_question_has_its_samples_and_its_domain(whole: Path) -> None:
+    rows = rows_of(base_folder_of(whole))
+    assert rows.height == 4 * sum(TESTS.values())
+    counts = rows.group_by("benchmark", "domain").agg(pl.col("question").n_unique())
+    assert set(counts.rows()) == {("test_id", "in", 5), ("test_ood", "out", 3)}
+    keys = rows.select("benchmark", "question", "sample")
+    assert keys.is_unique().all() and set(rows["sample"]) == {0, 1, 2, 3}
+    done = json.loads((base_folder_of(whole) / "done.json").read_text())
+    for (benchmark,), part in rows.group_by("benchmark"):
+        assert done["accuracy"][benchmark] == pytest.approx(part["correct"].mean())
+    assert attempts(base_folder_of(whole) / "log") == 1
+
+
+DEATHS = [
+    Death("flush", "before", 1),
+    Death("flush", "after", 3),
+    Death("part", "after", 2),
+    Death("manifest line", "half way", 4),
+    Death("manifest line", "after", 3),  # of the first chunk: its vocabulary, not yet its samples
+    Death("manifest line", "before", 7),
+]
+
+
+@pytest.mark.parametrize("death", DEATHS, ids=lambda death: f"{death.moment} {death.how}")
+def test_a_killed_evaluation_goes_on_to_the_same_rows(
+    death: Death, folder: Path, whole: Path
+) -> None:
+    assert in_child(folder, evaluate_base, death) == -signal.SIGKILL
+    made = base_folder_of(folder)
+    assert not (made / "done.json").exists()
+    before = {part.path for part in live_parts(made / "log") if part.table == "evaluations"}
+    assert len(before) < CHUNKS
+    evaluate_base(folder)
+    parts = live_parts(made / "log")
+    assert before <= {part.path for part in parts}  # nothing whole was sampled again
+    assert sum(part.table == "vocabulary" for part in parts) == 1
+    assert rows_of(made).equals(rows_of(base_folder_of(whole)))
+
+
+def test_one_that_is_done_is_left_and_one_of_other_golds_begun_anew(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate_base(folder)
+    assert "base model evaluated in" in (said := capsys.readouterr().out)
+    assert "test_id 0." in said and "test_ood 0." in said
+    made = base_folder_of(folder)
+    before = rows_of(made)
+    evaluate_base(folder)
+    assert "evaluated before" in capsys.readouterr().out
+    file = folder / "results" / "small" / "questions" / "test_ood.jsonl"
+    first, *rest = file.read_text().splitlines()
+    said = before.filter(pl.col("benchmark") == "test_ood")["extracted"].drop_nulls()[0]
+    changed = json.dumps(json.loads(first) | {"gold": said})
+    file.write_text("\n".join([changed, *rest]) + "\n")
+    evaluate_base(folder)
+    after = rows_of(made)
+    assert attempts(made / "log") == 1  # of the new log
+    assert after.drop("correct").equals(before.drop("correct"))
+    assert after["correct"].sum() != before["correct"].sum()
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> tuple[Study, Path]:
+    """A small run that kept its best model, to be tested on that."""
+    folder = tmp_path_factory.mktemp("trained")
+    small_study(
+        folder,
+        able_folder,
+        **SETTINGS | {"evaluation": {"checkpoint": "best", "max_new_tokens": 24}},
+        training={"steps": 4, "keep_best": True},
+    )
+    train_small(folder)
+    return load_study("small", folder / "config"), folder
+
+
+def test_the_best_checkpoint_is_that_of_validation(
+    trained: tuple[Study, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, folder = trained
+    (run,) = study.runs
+    evaluate_run(study, run, folder / "results", threads=1)
+    assert "checkpoint of the best validation evaluated in" in capsys.readouterr().out
+    validation = rows_of(run_folder(folder)).filter(pl.col("benchmark") == "validation")
+    accuracies = {
+        step: rows["correct"].sum() / rows.height
+        for (step,), rows in validation.group_by("step", maintain_order=True)
+    }
+    best = min(step for step, value in accuracies.items() if value == max(accuracies.values()))
+    made = evaluation_folder(study, run, folder / "results")
+    assert set(rows_of(made)["step"]) == {best}
+    begun = json.loads((made / "begun.json").read_text())
+    model, _ = load_policy(str(run_folder(folder) / "best"))
+    assert begun["model"] == fingerprint(model)
+
+
+def test_a_checkpoint_chosen_by_test_questions_is_called_that(
+    trained: tuple[Study, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, folder = trained
+    (run, settings), *_ = study.runs.items()
+    told = settings.model_copy(
+        update={"questions": settings.questions.model_copy(update={"validate_on_tests": True})}
+    )
+    questions = folder / "results" / "small" / "questions" / "done.json"
+    before = questions.read_text()
+    questions.write_text(json.dumps(json.loads(before) | {"settings": questions_hash(told)}))
+    evaluate_run(study.model_copy(update={"runs": {run: told}}), run, folder / "results", threads=1)
+    questions.write_text(before)
+    assert "checkpoint chosen by test questions evaluated in" in capsys.readouterr().out
+
+
+def test_no_checkpoint_is_the_best_without_a_validation(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "log")
+    recorder.add("evaluations", [{"run": "r", "step": 4, "benchmark": "aime", "correct": True}])
+    recorder.flush(0, 0)
+    with pytest.raises(UserError, match="holds no validation"):
+        best_step(tmp_path / "log")
+
+
+def test_o61_copies_of_a_question_in_its_file_are_not_sampled_each(
+    tmp_path: Path, able_folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """avg@32 where the file already holds 32 copies of each of 30 questions: 960 responses."""
+    questions = [f"{n // 10}+{n % 10}+1=" for n in range(30)]
+    rows = [
+        json.dumps({"question": text, "answer": str(n // 10 + n % 10 + 1)})
+        for _ in range(32)
+        for n, text in enumerate(questions)
+    ]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "copies.jsonl").write_text("\n".join(rows) + "\n")
+    monkeypatch.setenv("EXGRPO_DATA", str(tmp_path / "data"))
+    (tmp_path / "config" / "datasets").mkdir(parents=True)
+    (tmp_path / "config" / "datasets" / "copies.yaml").write_text(
+        "title: copies\nlicence: ours\nlocal: copies.jsonl\n"
+    )
+    asked = {"test_id": 0, "test_ood": 0}
+    benchmarks = {"copies": {"dataset": "copies", "samples": 32}}
+    small_study(
+        tmp_path,
+        able_folder,
+        questions=asked | {"benchmarks": benchmarks},
+        rollout={"batch": 64},
+        evaluation={"max_new_tokens": 4},
+    )
+    evaluate_base(tmp_path)
+    rows_made = rows_of(base_folder_of(tmp_path))
+    assert rows_made.height == 960
+    counts = rows_made.group_by("question").len()
+    assert counts.height == 30 and set(counts["len"]) == {32}
+    assert rows_made["domain"].unique().to_list() == ["in"]
