@@ -1,6 +1,6 @@
 """Where a response ends: end tokens, padding and the length limit, through the training itself.
 
-Traps 26 and 29 to 32: lessons of other trainers' issues; docs/prompts.md has them in words.
+The numbers of traps are those of what went wrong in other trainers.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 from chat_tokenizers import CHAT_ML_TOKENS, bytes_tokenizer, qwen
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompted import prompted
 from slow_step import forward_alone
@@ -73,6 +73,11 @@ def test_traps_4_and_26_rows_are_scored_after_the_stored_prompt(
         assert stored.numpy() == pytest.approx(np.array(row["behaviour_logprobs"]), abs=1e-5)
         apart = max(apart, float((stored - alone).abs().max()))
     assert (apart > 0.1) == bool(examples), "another prompt would show"
+    learning = run.rows.filter(pl.col("ratio_min").is_not_null())
+    assert learning["replayed"].any() and not learning["replayed"].all()
+    for column in ("ratio_min", "ratio_max"):
+        assert (learning[column] - 1).abs().max() < 1e-5
+    assert (run.rows["nll"] - run.rows["behaviour_nll"]).abs().max() < 1e-5
 
 
 def test_trap_26_a_checkpoint_of_other_prompts_is_refused(
@@ -185,6 +190,7 @@ def test_trap_31_a_stop_is_one_token_by_its_text(many_ends: str) -> None:
 ENDED = bytes_tokenizer((*CHAT_ML_TOKENS, "</s>"), end="<|im_end|>")
 
 
+@settings(deadline=None)
 @given(text=st.text(st.characters(codec="utf-8")), end=st.sampled_from(["a", "</s>", "\n"]))
 def test_trap_3_an_end_is_cut_off_by_its_id_and_once(text: str, end: str) -> None:
     """Whatever the text before it ends with, special or not."""

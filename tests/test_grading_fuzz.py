@@ -34,6 +34,7 @@ def count(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--answers"))
 
 
+@pytest.mark.timeout(3600)  # `make fuzz` takes some five minutes on two cores
 def test_junk_is_graded_without_crash_hang_or_growing_memory(count: int) -> None:
     rng = random.Random(0)
     strings = junk(rng, SEEN)
