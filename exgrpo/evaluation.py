@@ -5,8 +5,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from exgrpo.answers import tidy
-from exgrpo.grading import Grader, rules_for
+from exgrpo.grading import Answer, Grader, Rules, rules_for, vote
 from exgrpo.markers import mark
 from exgrpo.policy import stop_ids
 from exgrpo.questions import Question
@@ -49,31 +48,29 @@ def evaluate(
         stop_ids(model, tokenizer, settings.prompt.stop),
         settings.rollout.batch,
     )
+
+    def rules(question: Question) -> Rules:
+        return rules_for(question.kind, settings.grading, test)
+
     rows: list[dict[str, Any]] = []
     for chunk in chunks(questions, samples, settings):
         seeds = [
             [derived_seed(seed, question.id, sample) for sample in range(samples)]
             for question in chunk
         ]
-        answers = sample_and_grade(
-            model,
-            tokenizer,
-            chunk,
-            seeds,
-            sampling,
-            grader,
-            lambda question: rules_for(question.kind, settings.grading, test),
-        )
+        answers = sample_and_grade(model, tokenizer, chunk, seeds, sampling, grader, rules)
         rows += [
-            {**key, "sample": sample, **_row(question, answer, settings)}
+            {**key, "sample": sample, **_row(question, answer, rules(question), settings)}
             for question, own in zip(chunk, answers, strict=True)
             for sample, answer in enumerate(own)
         ]
     return rows
 
 
-def _row(question: Question, answer: Sampled, settings: RunSettings) -> dict[str, Any]:
-    """What a row holds of one answer."""
+def _row(
+    question: Question, answer: Sampled, rules: Rules, settings: RunSettings
+) -> dict[str, Any]:
+    """What a row holds of one answer; what grading could not read counts as not answered."""
     rollout, verdict = answer.rollout, answer.verdict
     markers = mark(question.source, question.text, answer.response)
     return {
@@ -83,8 +80,8 @@ def _row(question: Question, answer: Sampled, settings: RunSettings) -> dict[str
         "response": answer.response,
         "length": len(rollout.token_ids),
         "finish": rollout.finish,
-        "extracted": verdict.extracted,
-        "vote": None if verdict.extracted is None else tidy(verdict.extracted),
+        "extracted": verdict.extracted if verdict.format_ok else None,
+        "vote": vote(Answer(question.gold, answer.response, rules), verdict),
         "correct": verdict.correct,
         "mean_entropy": rollout.mean_entropy,
         "nll": rollout.nll,

@@ -141,7 +141,7 @@ def _settle(item: Answer) -> Verdict | _Open:
     gold, response, rules = item.gold, item.response, item.rules
     if not _readable(gold):
         return Verdict(None, None, False, "the gold cannot be read")
-    letter = rules.letter or (rules.prose and answers.choice(gold) == gold.strip())
+    letter = _asks_letter(gold, rules)
     wanted = answers.choice(gold) if letter else None
     if letter and wanted is None:
         return Verdict(None, None, False, "the gold is not the letter of a choice")
@@ -171,6 +171,27 @@ def _settle(item: Answer) -> Verdict | _Open:
 
 def _verdict(pair: _Open, correct: bool | None, reason: str) -> Verdict:
     return Verdict(correct, pair.extracted, True, reason)
+
+
+def _asks_letter(gold: str, rules: Rules) -> bool:
+    """Whether the answer is the letter of a choice."""
+    return rules.letter or (rules.prose and answers.choice(gold) == gold.strip())
+
+
+def vote(item: Answer, verdict: Verdict) -> str | None:
+    """The answer that was read in the form in which it votes with others; None if none was read.
+
+    Of a choice its letter, else the normal form (`exgrpo.answers.tidy`); as written where it is
+    nested too deep for that.
+    """
+    if verdict.extracted is None or not verdict.format_ok:
+        return None
+    if _asks_letter(item.gold, item.rules):
+        return answers.choice(verdict.extracted)
+    try:
+        return answers.tidy(verdict.extracted)
+    except RecursionError:
+        return verdict.extracted
 
 
 class _Worker:

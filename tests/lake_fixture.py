@@ -84,10 +84,8 @@ def demo_study(seeds: tuple[int, ...] = SEEDS) -> Study:
             )
             runs[settings.run] = settings
     arms = {arm: ArmFile(title=arm) for arm in ARMS}
-    base = base_run_of(next(iter(runs.values())))
-    return Study(
-        name=STUDY, title="Made up", arms=arms, seeds=list(seeds), runs=runs, base_run=base
-    )
+    base, own = base_run_of(settings), list(seeds)
+    return Study(name=STUDY, title="Made up", arms=arms, seeds=own, runs=runs, base_run=base)
 
 
 def finish(folder: Path, run: Row | None = None) -> None:
