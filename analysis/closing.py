@@ -1,7 +1,7 @@
 """The closing table as text: one row an arm, in percent, every accuracy with its interval.
 
 In and out of distribution may each be several benchmarks: see `analysis.domains`. They are in a
-table of their own (`benchmark_rows`) where there are more than two in all.
+table of their own (`benchmark_rows`) where one of the two is.
 """
 
 from typing import Any
@@ -30,6 +30,7 @@ PARTIAL = (
     "every number. "
 )
 NOT_RUN: dict[str, Any] = {"seeds": [], "domains": {}, "training": None}
+CHOSEN_BY_TESTS = "checkpoint chosen by test questions"
 UNADJUSTED = (
     "Intervals are 95 % each, not adjusted for several comparisons; those of the verdicts are."
 )
@@ -95,7 +96,7 @@ def tested(checkpoint: str, validated_on_tests: bool) -> str:
     if checkpoint == "final":
         return "last checkpoint"
     if validated_on_tests:
-        return "checkpoint chosen by test questions"
+        return CHOSEN_BY_TESTS
     return "checkpoint of the best validation"
 
 
@@ -125,16 +126,29 @@ SCORES_HEADER = (
     "tokens",
 )
 SCORES_MEANING = (
-    "k: samples a question. avg@k: right ones, the mean over questions, in % with its 95 % "
-    "interval. pass@k: at least one right. maj@k: the most frequent answer is right; ties share. "
-    "Answered: samples from which an answer could be read, and how many of those are right. Cut: "
-    "samples at the length limit."
+    "k: the least graded samples of a question. avg@k: right ones of all graded samples, the mean "
+    "over questions, in % with its 95 % interval. pass@k: at least one of k right. maj@k: the most "
+    "frequent answer of k is right; ties share. Answered: samples from which an answer could be "
+    "read, and how many of those are right. Cut: samples at the length limit."
 )
+
+
+def scores_meaning(comparison: dict[str, Any]) -> str:
+    """What the cells of `benchmark_rows` are, and what the grader could not judge."""
+    ungraded = [
+        f"{name} {entry['arm']} {count:,}"
+        for entry in comparison["arms"]
+        for name, found in entry["scores"].items()
+        if (count := found["ungraded"])
+    ]
+    if not ungraded:
+        return SCORES_MEANING
+    return f"{SCORES_MEANING} Ungraded samples, in none of this: {', '.join(ungraded)}."
 
 
 def has_many_benchmarks(comparison: dict[str, Any]) -> bool:
     """Whether the columns of the closing table do not tell the benchmarks apart."""
-    return len(comparison["benchmarks"]) > len(DOMAINS)
+    return any(len(names) > 1 for names in comparison["domains"].values())
 
 
 def benchmark_rows(comparison: dict[str, Any]) -> list[list[str]]:

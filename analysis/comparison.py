@@ -1,5 +1,6 @@
 """Arms against each other: accuracy with its interval, at the end and over training."""
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -8,7 +9,7 @@ import polars as pl
 
 from analysis.arms import BASE, REFERENCE, arm_order
 from analysis.domains import DOMAINS, Domain, balanced
-from analysis.statistics import REPLICATES, Floats, avg_at_k, bootstrap_mean
+from analysis.statistics import REPLICATES, Bootstrap, Floats, avg_at_k, bootstrap_mean
 
 LEVEL = 0.95
 CURVE_REPLICATES = 2_000  # a step of a learning curve; drawn, not printed
@@ -108,23 +109,37 @@ def paired(first: AccuracyTable, second: AccuracyTable) -> AccuracyTable:
     return _of_keys(part(first) - part(second), seeds, keys)
 
 
+def mean_of(
+    table: AccuracyTable, replicates: int = REPLICATES, benchmarks: Collection[str] = ()
+) -> Bootstrap | None:
+    """Mean over seeds and the questions that all of them have; None where there is none.
+
+    Of a table of several benchmarks the mean over them, each of which weighs the same. None, too,
+    unless it is over all of `benchmarks`, or those of the table: a mean over fewer would be of
+    something else.
+    """
+    complete = table.complete()
+    if complete.tests != (set(benchmarks) or table.tests):
+        return None
+    try:
+        return bootstrap_mean(balanced(complete.values, complete.benchmarks), replicates)
+    except ValueError:
+        return None
+
+
 def estimate(
     table: AccuracyTable,
     least: float = 0.0,
     level: float = LEVEL,
     replicates: int = REPLICATES,
+    benchmarks: Collection[str] = (),
 ) -> Estimate | None:
-    """Mean over seeds and questions, its interval cut to `least` .. 1; None without a value.
-
-    Of a table of several benchmarks the mean over them, each of which weighs the same.
-    """
-    complete = table.complete()
-    if complete.values.size == 0 or complete.tests != table.tests:
-        return None  # a mean over fewer benchmarks would be of something else
-    values = balanced(complete.values, complete.benchmarks)
-    made = bootstrap_mean(values, replicates)
+    """The mean of `mean_of`, its interval cut to `least` .. 1."""
+    made = mean_of(table, replicates, benchmarks)
+    if made is None:
+        return None
     low, high = (min(max(bound, least), 1.0) for bound in made.interval(level))
-    by_seed = values.mean(axis=1).tolist()
+    by_seed = made.by_seed.tolist()
     return Estimate(made.value, low, high, level, made.se, made.seeds, made.questions, by_seed)
 
 
@@ -165,10 +180,7 @@ def compare(
         for arm in arms
         for benchmark in benchmarks
     }
-    by_domain = {
-        name: sorted(accuracy.filter(pl.col("domain") == name)["benchmark"].unique())
-        for name in DOMAINS
-    }
+    by_domain = benchmarks_by_domain(accuracy)
     found: dict[str, dict[str, dict[str, Any]]] = {
         arm: {
             "accuracy": {b: _json(estimate(tables[arm, b])) for b in benchmarks},
@@ -207,6 +219,14 @@ def compare(
     }
 
 
+def benchmarks_by_domain(accuracy: pl.DataFrame) -> dict[Domain, list[str]]:
+    """The benchmarks in and out of distribution that any arm was tested on."""
+    return {
+        name: sorted(accuracy.filter(pl.col("domain") == name)["benchmark"].unique())
+        for name in DOMAINS
+    }
+
+
 def _of_domain(
     accuracy: pl.DataFrame,
     arm: str,
@@ -218,10 +238,10 @@ def _of_domain(
     if len(benchmarks) == 1:
         return {name: values.get(benchmarks[0]) for name, values in found.items()}
     own = domain_table(accuracy, arm, domain)
-    made = {"accuracy": _json(estimate(own)), "difference": None}
+    made = {"accuracy": _json(estimate(own, benchmarks=benchmarks)), "difference": None}
     if found["difference"]:
         pairs = paired(own, domain_table(accuracy, REFERENCE, domain))
-        made["difference"] = _json(estimate(pairs, least=-1.0))
+        made["difference"] = _json(estimate(pairs, least=-1.0, benchmarks=benchmarks))
     return made
 
 

@@ -24,15 +24,24 @@ def balanced(values: Floats, benchmarks: list[str]) -> Floats:
     A question's value becomes the seed's mean over benchmarks, plus its own distance from its
     benchmark's mean, weighed by `weights`. So a bootstrap over all questions has the variance of
     one that draws the questions of each benchmark by themselves: that benchmarks differ in how hard
-    they are is no uncertainty. Without a NaN; `benchmarks` names that of each question.
+    they are is no uncertainty. Distances from a mean of n questions are too short by a factor of
+    sqrt((n - 1) / n), which in a benchmark of few would make intervals too narrow: that is undone.
+    Without a NaN; `benchmarks` names that of each question.
+
+    Raises ValueError where one of several benchmarks has one question: how far others like it may
+    be, nothing tells.
     """
     names = sorted(set(benchmarks))
     if len(names) < 2:
         return values
+    sizes = Counter(benchmarks)
+    if alone := [name for name in names if sizes[name] == 1]:
+        raise ValueError(f"{alone[0]} has one question that every seed answered: no interval")
     members = np.array([[name == own for own in benchmarks] for name in names], float)  # [B, Q]
     means = values @ members.T / members.sum(axis=1)  # [S, B]
     whole = means.mean(axis=1, keepdims=True)
-    moved: Floats = whole + weights(benchmarks) * (values - means @ members)
+    longer = np.array([(sizes[name] / (sizes[name] - 1)) ** 0.5 for name in benchmarks])
+    moved: Floats = whole + weights(benchmarks) * longer * (values - means @ members)
     return moved
 
 

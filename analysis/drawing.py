@@ -10,6 +10,7 @@ import polars as pl
 
 from analysis.arms import BASE, arm_order
 from analysis.behind import UNSEEN, Behind, listed
+from analysis.closing import CHOSEN_BY_TESTS
 from analysis.theme import MUTED, faded, look
 
 EMPTY_HEIGHT = 200  # pixels
@@ -24,7 +25,8 @@ class StudyFacts:
     world: str
     seeds: list[int]  # none for an import
     arms: list[str]
-    task: str = "chain"  # the task that makes the training questions, or their data set
+    task: str | None = None  # what makes the training questions, or their data set; None: unknown
+    caution: str = ""  # about which model was tested, where it matters
 
     @property
     def _one(self) -> str:
@@ -46,7 +48,8 @@ class StudyFacts:
         """World, seeds and the meaning of the band in one line, two if it is long."""
         name = "seed" if len(self.seeds) == 1 else "seeds"
         seeds = f" · {name} {', '.join(map(str, self.seeds))}" if self.seeds else ""
-        return f"{escape(self.world)}{seeds}<br>{meaning}"  # Plotly reads tags
+        caution = f" · {self.caution}" if self.caution else ""
+        return f"{escape(self.world)}{seeds}{caution}<br>{meaning}"  # Plotly reads tags
 
 
 def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
@@ -57,8 +60,19 @@ def study_facts(name: str, runs: pl.DataFrame) -> StudyFacts:
         _world(runs),
         trained["seed"].drop_nulls().unique().sort().to_list(),
         arm_order(trained["arm"].to_list()),
-        next(iter(trained["task"].drop_nulls()), "chain"),
+        next(iter(trained["task"].drop_nulls()), None),
+        chosen_by_tests(runs),
     )
+
+
+def chosen_by_tests(runs: pl.DataFrame) -> str:
+    """Says so where the tested checkpoint was chosen by test questions, else nothing.
+
+    runs: rows of query `study_runs`.
+    """
+    trained = runs.filter(pl.col("arm") != BASE)
+    chosen = trained.filter((pl.col("checkpoint") == "best") & pl.col("validated_on_tests"))
+    return CHOSEN_BY_TESTS if chosen.height else ""
 
 
 def _world(runs: pl.DataFrame) -> str:

@@ -1,7 +1,6 @@
 """Figures of how often the models are right: final, against on-policy, over training, by level."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any
@@ -12,12 +11,9 @@ from plotly.subplots import make_subplots
 
 from analysis.arms import BASE, REFERENCE, arm_order
 from analysis.behind import Behind, listed, samples
-from analysis.domains import DOMAINS, NAMES, Domain
 from analysis.drawing import Frames, StudyFacts, add_arm, by_seed, say_empty, start
+from analysis.shown_tests import ShownTest, shown_tests
 from analysis.theme import MUTED, look
-
-TEST_NAMES = {"test_id": "in distribution (test_id)", "test_ood": "out of distribution (test_ood)"}
-MOST_PANELS = 2  # benchmarks side by side; of more the means in and out of distribution
 
 
 def curve(
@@ -111,7 +107,7 @@ def _add_intervals(
 def _panels(
     facts: StudyFacts, comparison: dict[str, Any], key: str, label: str, extra: str
 ) -> go.Figure:
-    panels = _shown_tests(comparison)
+    panels = shown_tests(comparison["domains"]) or [ShownTest(("test_id",))]  # an empty one
     plot = make_subplots(
         1,
         len(panels),
@@ -132,7 +128,7 @@ def _panels(
             for arm in shown
             if (made := panel.estimate(arms[arm], key))
         ]
-        _add_intervals(plot, entries, column, panel.behind)
+        _add_intervals(plot, entries, column, partial(_of_seeds, panel))
         base = panel.estimate(arms[BASE], key) if BASE in arms and key == "accuracy" else None
         if base:
             plot.add_vline(
@@ -145,6 +141,10 @@ def _panels(
     return plot
 
 
+def _of_seeds(test: ShownTest, arm: str, seeds: list[int]) -> Behind:
+    return test.behind(arm, seeds=seeds)
+
+
 def _seeds(
     arms: dict[str, dict[str, Any]], arm: str, made: dict[str, Any], paired: bool
 ) -> list[int]:
@@ -153,40 +153,6 @@ def _seeds(
     if paired:
         seeds = [seed for seed in seeds if seed in arms[REFERENCE]["seeds"]]
     return seeds if len(seeds) == len(made["by_seed"]) else []
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """What one column of a figure is about: a benchmark, or all those of a domain."""
-
-    title: str
-    benchmark: str | None = None
-    domain: Domain | None = None
-
-    def estimate(self, entry: dict[str, Any], key: str) -> dict[str, Any] | None:
-        """An arm's accuracy or difference there; None where there is none."""
-        if self.domain is not None:
-            return entry["domains"].get(self.domain, {}).get(key)
-        return entry[key].get(self.benchmark)
-
-    def behind(self, arm: str, seeds: list[int]) -> Behind:
-        return samples(arm, benchmark=self.benchmark, domain=self.domain, seeds=seeds)
-
-
-def _shown_tests(comparison: dict[str, Any]) -> list[_Panel]:
-    benchmarks = comparison["benchmarks"] or ["test_id"]
-    if len(benchmarks) <= MOST_PANELS:
-        return [_Panel(TEST_NAMES.get(name, escape(name)), benchmark=name) for name in benchmarks]
-    counts = {name: len(comparison["domains"][name]) for name in DOMAINS}
-    return [
-        _Panel(
-            f"{NAMES[name]}, {'mean of ' if count > 1 else ''}{count} "
-            f"benchmark{'s' if count > 1 else ''}",
-            domain=name,
-        )
-        for name, count in counts.items()
-        if count
-    ]
 
 
 def final_accuracy(facts: StudyFacts, _: Frames, comparison: dict[str, Any]) -> go.Figure:

@@ -81,8 +81,33 @@ if(
     coalesce(of_steps, 0)
 );
 
--- How many questions a run had to train on: as many as its settings let the task make, or those of
--- its data set that the catalog holds; null if neither is known.
+-- Samples of the tests, each at the step at which its run counts as tested.
+create or replace macro tested_samples(of_study, of_runs) as table
+select
+    runs.study,
+    runs.arm,
+    runs.seed,
+    evaluations.*
+from evaluations
+join scope(of_study, of_runs) as runs using (run)
+where evaluations.benchmark <> 'validation'
+qualify evaluations.step = tested_step(
+    runs.settings,
+    runs.steps,
+    max(evaluations.step) over (partition by evaluations.run, evaluations.benchmark)
+);
+
+-- Chance that at least one of k samples is right, drawn from n of which c are: unbiased pass@k.
+create or replace macro pass_at_k(n, c, k) as
+case
+    when c = 0 then 0
+    when n - c < k then 1
+    else 1 - exp(lgamma(n - c + 1) - lgamma(n - c - k + 1) - lgamma(n + 1) + lgamma(n - k + 1))
+end;
+
+-- How many questions a run had to train on: as many as its settings let the task make. Of a data set
+-- those that the catalog holds, at most the limit of the settings: questions do not tell their study,
+-- so those that only another study loaded count too. Null if neither is known.
 create or replace macro train_questions(of_settings) as coalesce(
     try_cast(of_settings ->> '$.questions.train' as bigint),
     least(

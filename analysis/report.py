@@ -90,7 +90,7 @@ def render(content: ReportInput) -> str:
         closing_rows=closing.closing_rows(content.comparison),
         scores_header=closing.SCORES_HEADER,
         scores=closing.benchmark_rows(content.comparison) if several else [],
-        scores_meaning=closing.SCORES_MEANING,
+        scores_meaning=closing.scores_meaning(content.comparison),
         progress=closing.progress(content.comparison),
         meaning=closing.meaning(content.comparison),
         tables=number_tables(content.comparison, content.frames),
@@ -141,12 +141,7 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
             ["arm", "test", "difference", "by seed"],
             differences,
         ),
-        NumberTable(
-            "Scores on the tests",
-            closing.SCORES_MEANING,
-            list(closing.SCORES_HEADER),
-            closing.benchmark_rows(comparison),
-        ),
+        *([] if closing.has_many_benchmarks(comparison) else [_scores(comparison)]),
         NumberTable(
             "Flawed answers on the tests",
             "Of the right answers whose chain could be checked, those that are not valid.",
@@ -185,6 +180,16 @@ def number_tables(comparison: dict[str, Any], frames: dict[str, pl.DataFrame]) -
             ),
         ),
     ]
+
+
+def _scores(comparison: dict[str, Any]) -> NumberTable:
+    """Every benchmark by itself; where a domain has several the result has this table."""
+    return NumberTable(
+        "Scores on the tests",
+        closing.scores_meaning(comparison),
+        list(closing.SCORES_HEADER),
+        closing.benchmark_rows(comparison),
+    )
 
 
 def _table(title: str, note: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> NumberTable:

@@ -7,21 +7,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from analysis.comparison import CURVE_REPLICATES, accuracy_table, estimate, table_of
+from analysis.comparison import CURVE_REPLICATES, estimate, table_of
 from analysis.statistics import Floats, maj_at_k, pass_at_k
 
 QUESTION = ("run", "benchmark", "question")
 
 
 def benchmark_scores(
-    accuracy: pl.DataFrame, votes: pl.DataFrame, runs: pl.DataFrame
+    averages: dict[str, dict[str, dict[str, Any] | None]],
+    accuracy: pl.DataFrame,
+    votes: pl.DataFrame,
+    runs: pl.DataFrame,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Scores by arm and benchmark, ready for JSON.
 
-    accuracy, votes, runs: rows of `arm_accuracy`, `answer_votes` and `benchmark_scores` for one
-    study. k is the least number of graded samples that a question of the benchmark has anywhere;
-    avg@k is over all samples, pass@k and maj@k over draws of k. Intervals are over questions and
-    seeds, as everywhere. `by_k` has pass@k and maj@k, without intervals, for k = 1, 2, 4, ...
+    averages: accuracy by arm and benchmark, as `analysis.comparison.compare` has it; accuracy,
+    votes, runs: rows of `arm_accuracy`, `answer_votes` and `benchmark_scores` for one study. k is
+    the least number of graded samples that a question of the benchmark has anywhere; avg@k is over
+    all samples, pass@k and maj@k over draws of k. All are over the questions that every seed of the
+    arm answered; intervals are over questions and seeds, as everywhere. `by_k` has pass@k and
+    maj@k, without intervals, for k = 1, 2, 4, ...
     """
     graded = accuracy.filter(pl.col("samples") > 0).join(
         _ballots(votes), on=QUESTION, maintain_order="left"
@@ -31,10 +36,12 @@ def benchmark_scores(
         k = int(rows["samples"].to_numpy().min())
         for (arm,), own in rows.group_by("arm", maintain_order=True):
             of_runs = runs.filter((pl.col("arm") == arm) & (pl.col("benchmark") == benchmark))
+            average = averages[str(arm)].get(str(benchmark))
             made.setdefault(str(arm), {})[str(benchmark)] = {
                 "k": k,
-                "questions": own["question"].n_unique(),
-                **_of_draws(accuracy, own, str(arm), str(benchmark), k),
+                "questions": average["questions"] if average else 0,
+                "avg_at_k": average,
+                **_of_draws(own, average, k),
                 **_of_answers(of_runs),
             }
     return made
@@ -50,10 +57,11 @@ def _ballots(votes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_draws(
-    accuracy: pl.DataFrame, rows: pl.DataFrame, arm: str, benchmark: str, k: int
-) -> dict[str, Any]:
-    """avg@k, and what several samples together are worth; rows: those of `accuracy`, graded."""
+def _of_draws(rows: pl.DataFrame, average: dict[str, Any] | None, k: int) -> dict[str, Any]:
+    """What several samples together are worth; rows: those of an arm and benchmark, graded."""
+    if average is None:  # some seed lacks every question
+        return {"pass_at_k": None, "maj_at_k": None, "by_k": []}
+    rows = rows.filter(pl.col("seed").n_unique().over("question") == rows["seed"].n_unique())
     counts = rows["correct"].to_numpy(), rows["samples"].to_numpy()
     ballots = rows.select("right_votes", "wrong_votes", "silent").rows()
     curves = [_majority(tuple(right), tuple(wrong), silent) for right, wrong, silent in ballots]
@@ -64,21 +72,23 @@ def _of_draws(
     def elected(draws: int) -> Floats:
         return np.array([curve[draws - 1] for curve in curves])
 
-    ks = sorted({k, *(2**power for power in range(k.bit_length()) if 2**power <= k)})
-    found = {
-        "avg_at_k": estimate(accuracy_table(accuracy, arm, benchmark)),
-        "pass_at_k": estimate(table_of(rows, passed(k)), replicates=CURVE_REPLICATES),
-        "maj_at_k": estimate(table_of(rows, elected(k)), replicates=CURVE_REPLICATES),
-    }
-    return {name: None if each is None else asdict(each) for name, each in found.items()} | {
+    def estimated(values: Floats) -> dict[str, Any] | None:
+        if k == 1:
+            return average  # the same by definition
+        made = estimate(table_of(rows, values), replicates=CURVE_REPLICATES)
+        return None if made is None else asdict(made)
+
+    return {
+        "pass_at_k": estimated(passed(k)),
+        "maj_at_k": estimated(elected(k)),
         "by_k": [
             {
                 "k": draws,
                 "pass_at_k": float(passed(draws).mean()),
                 "maj_at_k": float(elected(draws).mean()),
             }
-            for draws in ks
-        ]
+            for draws in sorted({k, *(2**power for power in range(k.bit_length()))})
+        ],
     }
 
 
@@ -88,14 +98,21 @@ def _majority(right: tuple[int, ...], wrong: tuple[int, ...], silent: int) -> Fl
 
 
 def _of_answers(runs: pl.DataFrame) -> dict[str, float | None]:
-    """Shares of the graded samples of all runs, and their mean length in tokens."""
+    """Shares of the graded samples of all runs, their mean length in tokens, and the ungraded."""
     samples = pl.col("samples")
+
+    def known(column: str) -> pl.Expr:
+        """The mean over the samples of the runs that know it; null where none does."""
+        of = samples.filter(pl.col(column).is_not_null()).sum()
+        return pl.when(of > 0).then((pl.col(column) * samples).sum() / of)
+
     answered = (pl.col("answered") * samples).sum()
     right = (pl.col("accuracy_answered") * pl.col("answered") * samples).sum()
     totals = runs.select(
         answered=answered / samples.sum(),
         accuracy_answered=pl.when(answered > 0).then(right / answered),
-        truncated=(pl.col("truncated") * samples).sum() / samples.sum(),
-        tokens=(pl.col("tokens") * samples).sum() / samples.sum(),
+        truncated=known("truncated"),
+        tokens=known("tokens"),
+        ungraded=pl.col("ungraded").sum(),
     )
     return totals.row(0, named=True)

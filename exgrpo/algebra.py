@@ -1,4 +1,4 @@
-r"""What exact text cannot settle: math-verify reads both sides, mathematics decides.
+r"""What exact text cannot settle: both sides are parsed, mathematics decides.
 
 math-verify compares rounded floats (1e-6 apart is equal), so its own comparison is asked only
 about sets, intervals and inequalities. Numbers and formulas are compared here: rationals exactly,
@@ -10,17 +10,24 @@ half a second).
 import logging
 import random
 import re
+from fractions import Fraction
 
 import sympy
-from math_verify import parse, verify
-from math_verify.parser import LatexExtractionConfig
+from latex2sympy2_extended import NormalizationConfig, latex2sympy
+from latex2sympy2_extended.latex2sympy2 import ConversionConfig
+from math_verify import verify
 
-from exgrpo import answers
+from exgrpo import equality
 
 _DIGITS = 200  # digits to which two irrational numbers must agree
 _SHORTEST_APPROXIMATION = 15  # digits from which a decimal may stand for an irrational number
 _POINTS = 6  # points at which two formulas must agree
 _DECIMAL = re.compile(r"(\d*)\.(\d+)|(\d+)\.(?!\d)")
+# What the parser would drop without a word: primes, dots for more digits, text, "about".
+_UNREADABLE = re.compile(r"'|\\(?:prime|ldots|text|approx|boxed)(?![a-zA-Z])")
+_NORMALIZED = NormalizationConfig(malformed_operators=True, nits=True, boxed="none")
+# R and r are two symbols.
+_CASED = ConversionConfig(lowercase_symbols=False)
 _PLAIN_DECIMAL = re.compile(r"[-+]?(\d*\.\d+)")
 # The parser reads \sin^2(t) but not \sin^2 t.
 _POWER_OF_FUNCTION = re.compile(
@@ -38,7 +45,7 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     What cannot be decided is wrong.
     """
     try:
-        return bool(answers.equal(gold, answer, decide)), "math-verify"
+        return bool(equality.equal(gold, answer, decide)), "math-verify"
     except MemoryError:
         return False, "memory limit"
     except Exception as error:  # sympy raises of many kinds on answers that make no sense
@@ -51,7 +58,7 @@ def decide(gold: str, answer: str) -> bool:
     What cannot be read or decided is not equal. May raise MemoryError or RecursionError, or run
     for ever, on an answer made to do so.
     """
-    settled = answers.exact(gold, answer)
+    settled = equality.exact(gold, answer)
     if settled is not None:
         return settled
     if "=" in gold + answer:
@@ -66,23 +73,32 @@ def decide(gold: str, answer: str) -> bool:
 
 def _read(text: str) -> sympy.Basic | None:
     """The sympy object that a text spells, decimals as exact fractions; None if unreadable."""
+    value = equality.number(text)
+    if value is not None:
+        return sympy.Rational(value.numerator, value.denominator)
+    if _UNREADABLE.search(text):
+        return None
     inner = _GROUPED.fullmatch(text)
     if inner and "," not in text:
         text = inner[1]
+    text = equality.REPEATING.sub(lambda found: _fraction(equality.repeating(found)), text)
     text = _POWER_OF_FUNCTION.sub(r"\1(\2)", _DECIMAL.sub(_as_fraction, text))
-    found = parse(
-        f"${text}$", [LatexExtractionConfig()], fallback_mode="no_fallback", parsing_timeout=None
-    )
-    if not found or isinstance(found[0], str):
+    try:
+        found = latex2sympy(text, normalization_config=_NORMALIZED, conversion_config=_CASED)
+    except (RecursionError, MemoryError):
+        raise
+    except Exception:
         return None
-    symbols = {s: sympy.Symbol(s.name) for s in found[0].free_symbols if s.name != "i"}
-    symbols |= {s: sympy.I for s in found[0].free_symbols if s.name == "i"}
-    return found[0].subs(symbols)
+    return found.subs(sympy.Symbol("i"), sympy.I) if isinstance(found, sympy.Basic) else None
+
+
+def _fraction(value: Fraction) -> str:
+    return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})"
 
 
 def _as_fraction(decimal: re.Match[str]) -> str:
     whole, after = decimal[1] or decimal[3] or "0", decimal[2] or ""
-    return rf"(\frac{{{int(whole + after)}}}{{{10 ** len(after)}}})"
+    return _fraction(Fraction(int(whole + after), 10 ** len(after)))
 
 
 def _shown_digits(text: str) -> int:
@@ -95,6 +111,8 @@ def _shown_digits(text: str) -> int:
 
 def _expressions_equal(left: sympy.Expr, right: sympy.Expr, shown_digits: int) -> bool:
     left, right = left.doit(), right.doit()
+    if left.has(sympy.zoo, sympy.nan) or right.has(sympy.zoo, sympy.nan):
+        return False
     if left == right:
         return True
     symbols = sorted(left.free_symbols | right.free_symbols, key=str)
@@ -112,8 +130,9 @@ def _formulas_equal(left: sympy.Expr, right: sympy.Expr, symbols: list[sympy.Sym
     """Equal at every point where both are real; at every point where they are real nowhere."""
     rng = random.Random(0)
     values = []
-    for _ in range(_POINTS):
-        at = {symbol: sympy.Rational(rng.randint(-300, 300), 97) for symbol in symbols}
+    for point in range(_POINTS):
+        step = 97 if point % 2 else 7  # near and far, where floors differ
+        at = {symbol: sympy.Rational(rng.randint(-300, 300), step) for symbol in symbols}
         values.append(tuple(sympy.N(side.subs(at), _DIGITS) for side in (left, right)))
     real = [pair for pair in values if all(side.is_real for side in pair)]
     return all(_close(*pair) for pair in real or values)

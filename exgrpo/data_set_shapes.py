@@ -1,12 +1,13 @@
 """The known forms of a question file: which column is the question, the gold, the options.
 
-A form is recognised by its columns, in this order, unless the description of the data set names
-them. What a row says is taken as it is: a row that leaves a question open is refused, not guessed.
+Every row is recognised by its own columns, in this order, unless the description of the data set
+names them. What it says is taken as it is: a row that leaves a question open is refused, not
+guessed.
 """
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
@@ -28,6 +29,7 @@ NO_OPTION = "letter without its option"
 
 _LEVEL = re.compile(r"(?:Level )?(\d{1,9})")
 _GSM8K = re.compile(r"####([^\n]*)\s*\Z")
+_WORKED = re.compile(r"####|<<.*=.*>>")  # of GSM8K's solutions
 
 
 class UnfitRowError(ValueError):
@@ -52,8 +54,16 @@ class Parts:
 Reader = Callable[[Row, int], Parts]
 
 
+def cut_short(read: Reader, forms: Collection[Reader]) -> bool:
+    """Whether rows read so are solutions without their last line: plain, in a file of GSM8K's form.
+
+    forms: how the rows of the file are read.
+    """
+    return read is _plain and _gsm8k in forms
+
+
 def reader_of(row: Row, columns: Columns | None) -> Reader | None:
-    """How to read this row and those like it; None where its columns are not known."""
+    """How to read this row; None where its columns are not known."""
     if columns is not None:
         return lambda other, _: _named(other, columns)
     return next((read for fits, read in _SHAPES if fits(row)), None)
@@ -68,7 +78,7 @@ def question_of(
     """
     parts = read(row, seed)
     text, notes = _asked(parts.question, file.instruction)
-    options = None if parts.options is None else _options(parts.options)
+    options = None if parts.options is None else options_of(parts.options)
     gold = _gold(parts.gold)
     kind = "boxed" if options is None and file.kind is None else "mcq"
     if kind == "mcq":
@@ -76,11 +86,22 @@ def question_of(
         if len(gold) != 1 or gold not in letters:
             raise UnfitRowError(NO_OPTION, f"the gold is {gold!r}, the letters are {letters}")
     if options is not None:
-        lines = [
-            f"{letter}. {each}" for letter, each in zip(ascii_uppercase, options, strict=False)
-        ]
-        text = "\n".join([text, "", *lines])
+        text = with_options(text, options)
     return Question(text, gold, _level(parts.level), source, kind), (*parts.notes, *notes)
+
+
+def with_options(text: str, options: Sequence[str]) -> str:
+    """A multiple choice as it is asked: the question, and below it a line for each option."""
+    lines = [f"{letter}. {each}" for letter, each in zip(ascii_uppercase, options, strict=False)]
+    return "\n".join([text.strip(), "", *lines])
+
+
+def options_of(value: Any) -> list[str]:
+    """The options of a multiple choice, 2 to 26 texts. Raises UnfitRowError."""
+    options = [_text(each) for each in value] if isinstance(value, list) else []
+    if not 2 <= len(options) <= len(ascii_uppercase) or None in options:
+        raise UnfitRowError(BAD_OPTIONS, f"the options are {_short(value)}")
+    return [str(each) for each in options]
 
 
 def _text(value: Any) -> str | None:
@@ -113,13 +134,6 @@ def _gold(value: Any) -> str:
         raise UnfitRowError(BAD_GOLD, f"the gold is {_short(value)}") from None
 
 
-def _options(value: Any) -> list[str]:
-    options = [_text(each) for each in value] if isinstance(value, list) else []
-    if not 2 <= len(options) <= len(ascii_uppercase) or None in options:
-        raise UnfitRowError(BAD_OPTIONS, f"the options are {_short(value)}")
-    return [str(each) for each in options]
-
-
 def _level(value: Any) -> int | None:
     found = _LEVEL.fullmatch(_text(value) or "")
     return int(found[1]) if found else None
@@ -138,11 +152,18 @@ def _named(row: Row, columns: Columns) -> Parts:
         if _within(row, name) is _NOTHING:
             raise UnfitRowError(UNREADABLE, f"no column {name!r}; it has {', '.join(row)}")
     level = None if columns.level is None else _within(row, columns.level)
-    options = None if columns.options is None else _within(row, columns.options)
+    options = None if columns.options is None else _some_options(_within(row, columns.options))
     return Parts(_within(row, columns.question), _within(row, columns.answer), level, options)
 
 
 _NOTHING = object()
+
+
+def _some_options(value: Any) -> Any:
+    """The options as they are: a choice without any is no question with a box."""
+    if value is None or value is _NOTHING:
+        raise UnfitRowError(BAD_OPTIONS, "there are no options")
+    return value
 
 
 def _within(row: Any, name: str) -> Any:
@@ -199,7 +220,8 @@ def _lettered(row: Row, _: int) -> Parts:
     letter, place = _text(row.get("answer")), _text(row.get("answer_index"))
     if letter and place and place != str(ascii_uppercase.find(letter)):
         raise UnfitRowError(BAD_GOLD, f"answer is {letter!r}, answer_index is {place}")
-    return Parts(row.get("question"), row.get("answer"), options=row.get("options", _NOTHING))
+    options = _some_options(row.get("options"))
+    return Parts(row.get("question"), row.get("answer"), options=options)
 
 
 def _olympiad(row: Row, _: int) -> Parts:
@@ -228,7 +250,15 @@ def _gsm8k(row: Row, _: int) -> Parts:
 
 
 def _plain(row: Row, _: int) -> Parts:
-    return Parts(_problem(row), row.get("answer"), row.get("level"))
+    answer = row.get("answer")
+    if isinstance(answer, str) and _is_worked(answer.strip()):
+        raise UnfitRowError(BAD_GOLD, f"a worked solution and no answer: {_short(answer)}")
+    return Parts(_problem(row), answer, row.get("level"))
+
+
+def _is_worked(answer: str) -> bool:
+    """Marks of GSM8K's solutions, or several lines that are no matrix."""
+    return bool(_WORKED.search(answer)) or ("\n" in answer and "\\begin" not in answer)
 
 
 def _solved(row: Row, _: int) -> Parts:

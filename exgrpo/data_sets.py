@@ -5,13 +5,21 @@ Local copy or Hub: `exgrpo.data_set_file`. What a row says: `exgrpo.data_set_sha
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from exgrpo.data_set_file import DataSetFile, Found, data_sets, describe, find_files
-from exgrpo.data_set_shapes import UNREADABLE, UnfitRowError, question_of, reader_of
+from exgrpo.data_set_shapes import (
+    BAD_GOLD,
+    UNREADABLE,
+    Reader,
+    UnfitRowError,
+    cut_short,
+    question_of,
+    reader_of,
+)
 from exgrpo.errors import UserError
 from exgrpo.question_settings import Questions
 from exgrpo.questions import Question
@@ -21,10 +29,15 @@ from exgrpo.tables.manifest import file_hash
 DUPLICATE = "duplicate"
 TWO_GOLDS = "same question with two golds"
 TOO_LONG = "prompt too long"
+CONTROL = "control token in the text"
 A_TEST = "also a test question"
 A_VALIDATION = "also a validation question"
+_CUT_SHORT = "the answer does not end with a line `#### ...` as others of its file do"
 
 Ask = Callable[[Sequence[Question]], list[Question]]
+Unfit = Callable[
+    [Question], tuple[str, str] | None
+]  # why a question is left out, and what is found
 
 
 @dataclass(frozen=True)
@@ -49,11 +62,13 @@ class Placed:
 class Loaded:
     """A data set as read: rows in all its files, what became of them, and what to know of it.
 
-    whole: rows that the description says there are. files: name -> SHA-256. notes: counts of what
-    was taken as it is, by what it is.
+    title, licence, whole (rows that there are): what the description says. files: name -> SHA-256.
+    notes: counts of what was taken as it is, by what it is.
     """
 
     name: str
+    title: str
+    licence: str
     origin: str
     rows: int
     whole: int | None
@@ -97,6 +112,8 @@ def load_data_set(name: str, config: Path, seed: int) -> Loaded:
     placed, repeated = _once_each(rows)
     loaded = Loaded(
         name=name,
+        title=described.title,
+        licence=described.licence,
         origin=found.origin,
         rows=len(rows) + len(rejected),
         whole=described.rows,
@@ -116,20 +133,23 @@ def load_data_set(name: str, config: Path, seed: int) -> Loaded:
     return loaded
 
 
-def load_splits(settings: Questions, config: Path, ask: Ask) -> dict[str, Loaded]:
+def load_splits(
+    settings: Questions, config: Path, ask: Ask, control: Collection[str] = ()
+) -> dict[str, Loaded]:
     """Every split that comes from a data set: its questions with their prompts.
 
-    ask: adds the prompt ids. Left out are questions with too long a prompt, of validation those
-    that are test questions (unless `validate_on_tests`), of train those of either. Then `limit`
-    questions are drawn. UserError like `load_data_set`, and where too few are left.
+    ask: adds the prompt ids. control: see `with_prompts`. Left out are, beside the questions that
+    cannot be asked, of validation those that are test questions (unless `validate_on_tests`), of
+    train those of either. Then `limit` questions are drawn. UserError like `load_data_set`, and
+    where too few are left.
     """
-    loaded, taken = {}, dict[str, str]()
+    loaded, taken = {}, dict[str, str]()  # taken: id -> why training may not ask it, too
     for split, asked in data_sets(settings).items():
         found = load_data_set(asked.dataset, config, settings.seed)
         is_test = split in settings.benchmarks
         if split == "train" or (split == "validation" and not settings.validate_on_tests):
-            found = _without(found, taken)
-        found = with_prompts(found, ask, settings.max_prompt_tokens)
+            found = _without(found, partial(_taken, taken))
+        found = with_prompts(found, ask, settings.max_prompt_tokens, control)
         if asked.limit is not None:
             found = limited(found, asked.limit, settings.seed)
         if not found.placed:
@@ -142,15 +162,26 @@ def load_splits(settings: Questions, config: Path, ask: Ask) -> dict[str, Loaded
     return loaded
 
 
-def with_prompts(loaded: Loaded, ask: Ask, longest: int) -> Loaded:
-    """With prompt ids, and without the questions whose prompt has more than `longest` tokens."""
-    asked = ask(loaded.questions)
+def with_prompts(loaded: Loaded, ask: Ask, longest: int, control: Collection[str] = ()) -> Loaded:
+    """With prompt ids, and without the questions whose prompt has more than `longest` tokens.
+
+    control: texts of control tokens (`exgrpo.prompts.control_texts`). A question that holds one is
+    left out, too: in its prompt it would be that token, which ends a turn, say.
+    """
+
+    def controls(question: Question) -> tuple[str, str] | None:
+        inside = sorted(text for text in control if text in question.text)
+        return (CONTROL, f"it has {', '.join(map(repr, inside))}") if inside else None
+
+    loaded = _without(loaded, controls)
     placed = tuple(
         replace(each, question=question)
-        for each, question in zip(loaded.placed, asked, strict=True)
+        for each, question in zip(loaded.placed, ask(loaded.questions), strict=True)
     )
-    long = {each.id: TOO_LONG for each in asked if len(each.prompt_ids) > longest}
-    return _without(replace(loaded, placed=placed), long)
+    return _without(
+        replace(loaded, placed=placed),
+        lambda each: (TOO_LONG, "") if len(each.prompt_ids) > longest else None,
+    )
 
 
 def limited(loaded: Loaded, limit: int, seed: int) -> Loaded:
@@ -192,18 +223,25 @@ def _read(
 
     for file in found.files:
         label = f"{file.relative_to(found.folder)}: "
-        read = None
+        taken: list[tuple[Reader, Placed]] = []
+        forms: set[Reader] = set()
         for place, row in read_rows(file, label, reject, reject, numbers_as_text=True):
             try:
-                read = read or reader_of(row, described.columns)
+                read = reader_of(row, described.columns)
                 if read is None:
                     raise UnfitRowError(UNREADABLE, f"the columns {', '.join(row)} are not known")
+                forms.add(read)
                 question, noted = question_of(row, read, described, name, seed)
             except UnfitRowError as error:
                 rejected.append(Rejected(place, error.reason, error.found, str(row)[:80]))
                 continue
             notes.update(noted)
-            yield Placed(question, place)
+            taken.append((read, Placed(question, place)))
+        for read, each in taken:
+            if cut_short(read, forms):
+                rejected.append(_rejected(each, BAD_GOLD, _CUT_SHORT))
+            else:
+                yield each
 
 
 def _once_each(rows: Iterable[Placed]) -> tuple[list[Placed], list[Rejected]]:
@@ -222,17 +260,19 @@ def _once_each(rows: Iterable[Placed]) -> tuple[list[Placed], list[Rejected]]:
     return placed, rejected
 
 
-def _without(loaded: Loaded, against: Mapping[str, str]) -> Loaded:
-    """Without the questions that there is a reason against, by id."""
-    out = [each for each in loaded.placed if each.question.id in against]
-    return replace(
-        loaded,
-        placed=tuple(each for each in loaded.placed if each.question.id not in against),
-        rejected=(
-            *loaded.rejected,
-            *(_rejected(each, against[each.question.id], "") for each in out),
-        ),
-    )
+def _without(loaded: Loaded, unfit: Unfit) -> Loaded:
+    """Without the questions that there is a reason against."""
+    placed, rejected = [], list(loaded.rejected)
+    for each in loaded.placed:
+        if reason := unfit(each.question):
+            rejected.append(_rejected(each, *reason))
+        else:
+            placed.append(each)
+    return replace(loaded, placed=tuple(placed), rejected=tuple(rejected))
+
+
+def _taken(taken: Mapping[str, str], question: Question) -> tuple[str, str] | None:
+    return (taken[question.id], "") if question.id in taken else None
 
 
 def _rejected(each: Placed, reason: str, found: str) -> Rejected:

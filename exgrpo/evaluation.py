@@ -60,14 +60,14 @@ def evaluate(
         ]
         answers = sample_and_grade(model, tokenizer, chunk, seeds, sampling, grader, rules)
         rows += [
-            {**key, "sample": sample, **_row(question, answer, rules(question), settings)}
+            {**key, "sample": sample, **row_of(question, answer, rules(question), settings)}
             for question, own in zip(chunk, answers, strict=True)
             for sample, answer in enumerate(own)
         ]
     return rows
 
 
-def _row(
+def row_of(
     question: Question, answer: Sampled, rules: Rules, settings: RunSettings
 ) -> dict[str, Any]:
     """What a row holds of one answer; what grading could not read counts as not answered."""

@@ -14,12 +14,13 @@ class NoGoldError(UserError):
 def gold_of(value: object, where: str) -> str:
     """The gold as text; of a list of one, also of one written as text (`['91']`), its item.
 
-    NoGoldError on null; UserError on one that nothing can be graded against.
+    NoGoldError on null; UserError on one that nothing can be graded against, such as several in a
+    list, however it is written.
     """
     if value is None:
         raise NoGoldError(f"{where}: the gold is null: no answer can be graded against it")
-    items = value
     if isinstance(value, str) and value.strip()[:2] in ("['", '["'):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            items = ast.literal_eval(value.strip())
-    return check_gold(items[0] if isinstance(items, list) and len(items) == 1 else value, where)
+            written = ast.literal_eval(value.strip())
+            value = written if isinstance(written, list) else value
+    return check_gold(value[0] if isinstance(value, list) and len(value) == 1 else value, where)

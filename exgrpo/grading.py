@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
-from exgrpo import answers
+from exgrpo import answers, equality, normal_form
 from exgrpo.errors import UserError
 from exgrpo.question_settings import Grading
 
@@ -107,7 +107,8 @@ class _Open:
 def check_gold(gold: object, where: str) -> str:
     """The gold as text. UserError naming `where` (file and row) when it cannot be graded against.
 
-    Numbers become text; empty, null and "see figure" golds are refused.
+    Numbers become text. Refused are golds that are empty, null or "see figure", and those that no
+    answer can match: braces that do not balance, a box, `####`.
     """
     if isinstance(gold, (int, float)) and not isinstance(gold, bool):
         gold = str(gold)
@@ -120,7 +121,8 @@ def check_gold(gold: object, where: str) -> str:
 
 
 def _readable(gold: str) -> bool:
-    return bool(gold.strip()) and gold.strip().lower() not in _UNREADABLE
+    plain = gold.strip()
+    return bool(plain) and plain.lower() not in _UNREADABLE and answers.is_answer(plain)
 
 
 def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
@@ -162,8 +164,8 @@ def _settle(item: Answer) -> Verdict | _Open:
     if gold.strip() == extracted:
         return Verdict(True, extracted, True, "same text")
     try:
-        pair = _Open(answers.tidy(gold), answers.tidy(extracted), extracted)
-        equal = answers.equal(pair.gold, pair.answer, answers.exact)
+        pair = _Open(*normal_form.tidy_both(gold, extracted), extracted)
+        equal = equality.equal(pair.gold, pair.answer, equality.exact)
     except RecursionError:
         return Verdict(False, extracted, True, "nested too deep")
     return pair if equal is None else _verdict(pair, equal, "exact")
@@ -181,7 +183,7 @@ def _asks_letter(gold: str, rules: Rules) -> bool:
 def vote(item: Answer, verdict: Verdict) -> str | None:
     """The answer that was read in the form in which it votes with others; None if none was read.
 
-    Of a choice its letter, else the normal form (`exgrpo.answers.tidy`); as written where it is
+    Of a choice its letter, else the normal form (`exgrpo.normal_form.tidy`); as written where it is
     nested too deep for that.
     """
     if verdict.extracted is None or not verdict.format_ok:
@@ -189,7 +191,7 @@ def vote(item: Answer, verdict: Verdict) -> str | None:
     if _asks_letter(item.gold, item.rules):
         return answers.choice(verdict.extracted)
     try:
-        return answers.tidy(verdict.extracted)
+        return normal_form.tidy(verdict.extracted)
     except RecursionError:
         return verdict.extracted
 

@@ -26,9 +26,11 @@ from transformers import (
 )
 
 from exgrpo.errors import UserError
+from exgrpo.grading import THINK_END
 from exgrpo.records import sync
 
 HEAD_LOGITS = 2**25  # most logits that are held at a time: 128 MiB in float32
+THINK_TAGS = {"<think>", THINK_END}  # text, also where a tokenizer has them as special tokens
 
 
 @dataclass(frozen=True)
@@ -187,13 +189,25 @@ def response_texts(
     responses: Sequence[Sequence[int]],
     stop_ids: Sequence[int],
 ) -> list[str]:
-    """Responses as text, less special tokens and the token that ended each, special or not.
+    """Responses as text, less the token that ended each and special tokens that are no think tags.
 
-    That token is told by its id: cut off by its text, what was said before could go with it.
+    Tokens are told by their ids: cut off by its text, what was said before could go with one.
     """
-    kept = [list(ids[:-1] if len(ids) and ids[-1] in stop_ids else ids) for ids in responses]
-    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    return [str(tokenizer.decode(ids, **options)) for ids in kept]
+    left_out = special_ids(tokenizer) - {
+        tokenizer.get_vocab()[tag] for tag in THINK_TAGS & tokenizer.get_vocab().keys()
+    }
+    texts = []
+    for ids in responses:
+        body = ids[:-1] if len(ids) and ids[-1] in stop_ids else ids
+        kept = [each for each in body if each not in left_out]
+        texts.append(str(tokenizer.decode(kept, clean_up_tokenization_spaces=False)))
+    return texts
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The ids of control tokens: those added as special, and the named ones (`<s>`, ...)."""
+    added = tokenizer.added_tokens_decoder.items()
+    return {*(number for number, token in added if token.special), *tokenizer.all_special_ids}
 
 
 def micro_batches(sequences: Sequence[TokenSequence], budget: int) -> Iterator[list[int]]:

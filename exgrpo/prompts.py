@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from exgrpo.errors import UserError
+from exgrpo.policy import special_ids
 from exgrpo.question_settings import Prompt
 from exgrpo.questions import Question
 from exgrpo.settings import content_hash
@@ -81,6 +82,15 @@ def with_prompt_ids(
         dataclasses.replace(each, prompt_ids=tuple(prompt_ids(each, settings, tokenizer)))
         for each in questions
     ]
+
+
+def control_texts(tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+    """The texts that are control tokens wherever they stand (`<|im_end|>`, `<s>`).
+
+    Ordinary words that were added to a vocabulary are none.
+    """
+    texts = [str(tokenizer.convert_ids_to_tokens(each)) for each in special_ids(tokenizer)]
+    return frozenset(text for text in texts if text.strip())
 
 
 def prompts_hash(questions: Sequence[Question]) -> str:

@@ -3,6 +3,7 @@
 Every default names its source, as in `exgrpo.settings`.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -11,6 +12,9 @@ from exgrpo.section import Section
 
 Count = Annotated[int, Field(ge=1)]  # of questions that the built-in task makes
 MADE_TESTS = ("test_id", "test_ood")
+# Names of files beside those of the benchmarks.
+TAKEN = {"train", "validation", "rejected", *MADE_TESTS}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")  # of a file, of any system
 
 
 class DataSet(Section):
@@ -52,8 +56,14 @@ class Questions(Section):
     def _ordered(self) -> "Questions":
         if not self.min_level <= self.max_level < self.max_ood_level:
             raise ValueError("need min_level <= max_level < max_ood_level")
-        if taken := self.benchmarks.keys() & {"train", "validation", *MADE_TESTS}:
-            raise ValueError(f"a benchmark cannot be called {min(taken)!r}: that is another split")
+        for name in self.benchmarks:
+            if name in TAKEN:
+                raise ValueError(f"a benchmark cannot be called {name!r}: that is another file")
+            if not _NAME.fullmatch(name):
+                raise ValueError(
+                    f"a benchmark cannot be called {name!r}: a name is of letters a to z, digits, "
+                    f"`.`, `_` and `-`, and begins with a letter or digit"
+                )
         if not self.tests:
             raise ValueError("nothing to test with: give test_id, test_ood or benchmarks")
         return self

@@ -35,7 +35,8 @@ def sample_and_grade(
     """A graded rollout of question i for each of seeds[i]; prompts are the questions' own ids.
 
     rules: how responses to a question are read. all_sampled: called when nothing is left to sample;
-    the rest is the wait for the last verdicts. An error of the grading is raised here.
+    the rest is the wait for the last verdicts. An error of the grading is raised here, at the next
+    batch; after any error what is not being graded yet is given up.
     """
     asked = [question for question, own in zip(questions, seeds, strict=True) for _ in own]
 
@@ -52,22 +53,25 @@ def sample_and_grade(
         )
         return [Sampled(*each) for each in zip(rollouts, texts, verdicts, strict=True)]
 
-    with ThreadPoolExecutor(1, "grading") as beside:
-        batches: list[tuple[Sequence[int], Future[list[Sampled]]]] = []
-        generate(
-            model,
-            [list(question.prompt_ids) for question in questions],
-            seeds,
-            sampling,
-            lambda numbers, rollouts: batches.append(
-                (numbers, beside.submit(grade, numbers, rollouts))
-            ),
-        )
+    batches: list[tuple[Sequence[int], Future[list[Sampled]]]] = []
+    beside = ThreadPoolExecutor(1, "grading")
+
+    def hand_over(numbers: Sequence[int], rollouts: Sequence[Rollout]) -> None:
+        for _, earlier in batches:
+            if earlier.done():
+                earlier.result()  # raises what went wrong in it
+        batches.append((numbers, beside.submit(grade, numbers, rollouts)))
+
+    try:
+        prompts = [list(question.prompt_ids) for question in questions]
+        generate(model, prompts, seeds, sampling, hand_over)
         all_sampled()
         graded = {
             number: each
             for numbers, batch in batches
             for number, each in zip(numbers, batch.result(), strict=True)
         }
+    finally:
+        beside.shutdown(cancel_futures=True)  # an answer that hangs costs its whole limit
     in_order = iter(graded[number] for number in range(len(asked)))
     return [[next(in_order) for _ in own] for own in seeds]

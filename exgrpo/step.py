@@ -7,6 +7,7 @@ question is drawn from the buffer and nothing is replayed.
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from exgrpo import objective, step_records
@@ -208,7 +209,7 @@ def _roll_out(
 ) -> list[Row]:
     """Algorithm 1's rollouts: replayed trajectories in the first slots of a group, then fresh ones.
 
-    All are graded, the replayed ones too; a batch while the next one is sampled.
+    All are graded while others are sampled: a batch beside the next, the replayed ones beside all.
     A rollout is decided by (seed, step, question, slot) and the policy; where a question comes a
     second time in a step, by its turn too. earlier: groups of this batch that are rolled out.
     """
@@ -230,17 +231,19 @@ def _roll_out(
         count = settings.rollout.group_size - taken * group.replays
         seeds.append([derived_seed(seed, purpose, slot) for slot in range(first, first + count)])
         turns[question] += 1
-    sampled = sample_and_grade(
-        context.policy,
-        context.tokenizer,
-        [group.question for group in groups],
-        seeds,
-        sampling,
-        context.grader,
-        context.rules,
-        lambda: clock.lap("rollout"),
-    )
-    rows = _replayed_rows(context, step, groups, scores, first_group)
+    with ThreadPoolExecutor(1, "grading-replayed") as beside:
+        replayed = beside.submit(_replayed_rows, context, step, groups, scores, first_group)
+        sampled = sample_and_grade(
+            context.policy,
+            context.tokenizer,
+            [group.question for group in groups],
+            seeds,
+            sampling,
+            context.grader,
+            context.rules,
+            lambda: clock.lap("rollout"),
+        )
+        rows = replayed.result()
     rows += [
         fresh_row(run, step, index, slot, group, each)
         for index, (group, own) in enumerate(zip(groups, sampled, strict=True), start=first_group)

@@ -220,7 +220,16 @@ def _validate(context: RunContext, progress: Progress, folder: Path) -> None:
         benchmark="validation",
     )
     context.recorder.add("evaluations", rows)
-    accuracy = sum(row["correct"] is True for row in rows) / len(rows)
+    graded = [row["correct"] for row in rows if row["correct"] is not None]
+    if not graded:
+        print(
+            f"{settings.run}, step {progress.step}: none of the {len(rows)} answers to the "
+            f"validation questions could be graded, so that this step is not compared with the "
+            f"best. Likely causes: golds that cannot be read; grading workers that do not start.",
+            flush=True,
+        )
+        return
+    accuracy = sum(graded) / len(graded)
     if settings.training.keep_best and accuracy > progress.best:
         progress.best = accuracy
         save_policy(context.policy, context.tokenizer, folder / "best")

@@ -87,7 +87,8 @@ def _comparison(study: Study, frames: Mapping[str, pl.DataFrame]) -> dict[str, A
     comparison = compare(
         frames["arm_accuracy"], frames["arm_summary"], frames["validation_accuracy"]
     )
-    scores = benchmark_scores(*(frames[name] for name in SCORED))
+    averages = {entry["arm"]: entry["accuracy"] for entry in comparison["arms"]}
+    scores = benchmark_scores(averages, *(frames[name] for name in SCORED))
     for entry in comparison["arms"]:
         entry["scores"] = scores.get(entry["arm"], {})
     shared = study.any_run

@@ -22,9 +22,10 @@ from analysis.claims import (
     show_paper,
     show_power,
 )
+from analysis.closing import CHOSEN_BY_TESTS
 from analysis.errors import UserError
 from analysis.paper import ask, paper_queries
-from analysis.stage_outputs import read_verdicts
+from analysis.stage_outputs import read_stage_outputs, read_verdicts
 from pipeline.analyse import not_analysed
 from pipeline.summary import COLOURS
 from pipeline.terminal import printable
@@ -55,9 +56,10 @@ def show_claims(
     if as_json:
         print(json.dumps([one.model_dump() | asdict(verdict) for one, verdict in judged], indent=2))
     elif claim is None:
-        _print_ledger(judged, study)
+        _print_ledger(judged, study, _caution(results, study))
     else:
-        print(printable("\n\n".join(_everything(*pair, study) for pair in judged)))
+        shown = [_everything(*pair, study) for pair in judged]
+        print(printable("\n\n".join([*filter(None, [_caution(results, study)]), *shown])))
 
 
 def show_paper_tables(name: str | None = None) -> None:
@@ -105,11 +107,19 @@ def _judged(results: Path, study: str | None) -> list[Judged]:
     return judged
 
 
+def _caution(results: Path, study: str | None) -> str:
+    """Says so where a study's tested checkpoint was chosen by test questions, else nothing."""
+    outputs = None if study is None else read_stage_outputs(results, study)
+    if outputs is None or outputs.comparison["tested"] != CHOSEN_BY_TESTS:
+        return ""
+    return f"Tested: the {CHOSEN_BY_TESTS}; its accuracies are too high for questions that are new."
+
+
 def _is(wanted: str | None, name: str) -> bool:
     return wanted is None or wanted in (name, name.rstrip(string.ascii_lowercase))
 
 
-def _print_ledger(judged: list[Judged], study: str | None) -> None:
+def _print_ledger(judged: list[Judged], study: str | None, caution: str) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
     for name in COLUMNS:
         table.add_column(name, overflow="fold", no_wrap=name in ("", "paper", "power"))
@@ -120,7 +130,9 @@ def _print_ledger(judged: list[Judged], study: str | None) -> None:
         else:
             table.add_row(id_, Text(short), paper, Text(word, COLOURS[word]), Text(here), power)
     console = _console()
-    console.print(Text(f"study {study}" if study else ALONE, "bold"))
+    console.print(Text(printable(f"study {study}") if study else ALONE, "bold"))
+    if caution:
+        console.print(Text(caution, "yellow"))
     console.print(table)
     console.print(Text(MEANING, "bright_black"))
 

@@ -21,6 +21,7 @@ def show_data_set(name: str, config: Path, limit: int | None, seed: int) -> None
 
 
 def _lines(loaded: Loaded, seed: int) -> Iterator[str]:
+    yield f"{loaded.title}; licence: {loaded.licence}"
     yield loaded.summary
     for file, digest in loaded.files.items():
         yield f"  {file}: sha256 {digest}"

@@ -1,7 +1,7 @@
 """Stage: sample the questions of every benchmark with a trained run or the base model."""
 
+import itertools
 import json
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ from exgrpo.tables.manifest import check_part, live_parts
 from pipeline.files import (
     DONE,
     base_path,
-    begin,
     evaluation_folder,
+    made_base,
     mark_done,
     question_file,
     questions_hash,
@@ -39,7 +39,6 @@ from pipeline.files import (
     require_prompts,
     run_folder,
     run_settings,
-    section_hash,
     study_folder,
     write_json,
 )
@@ -67,7 +66,7 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     is_base = run == study.base_run
     settings = study.any_run if is_base else run_settings(study, run)
-    require_done(study_folder(study, results) / "base", section_hash(settings.base))
+    made_base(study, results)
     require_done(study_folder(study, results) / "questions", questions_hash(settings))
     checkpoint = _checkpoint(study, run, settings, results)
     model, tokenizer = load_policy(checkpoint.path)
@@ -93,13 +92,16 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
             "attempts": 1,
         }
         write_json(folder / "run.json", row)
-    scores = _scores(folder / LOG)
-    mark_done(folder, run=run, tested=checkpoint.what, step=checkpoint.step, accuracy=scores)
-    print(
-        f"{run:<28} {checkpoint.what} evaluated in {time.monotonic() - began:.0f} s: "
-        + ", ".join(f"{name} {score:.3f}" for name, score in scores.items()),
-        flush=True,
-    )
+    scores, ungraded = _scores(folder / LOG)
+    facts: dict[str, Any] = {"tested": checkpoint.what, "step": checkpoint.step, "accuracy": scores}
+    mark_done(folder, run=run, **facts | ({"ungraded": ungraded} if ungraded else {}))
+    said = [
+        f"{name} {'not graded' if score is None else f'{score:.3f}'}"
+        + (f" ({ungraded[name]} ungraded)" if name in ungraded else "")
+        for name, score in scores.items()
+    ]
+    took = f"{time.monotonic() - began:.0f} s"
+    print(f"{run:<28} {checkpoint.what} evaluated in {took}: {', '.join(said)}", flush=True)
 
 
 def _checkpoint(study: Study, run: str, settings: RunSettings, results: Path) -> Checkpoint:
@@ -115,13 +117,13 @@ def _checkpoint(study: Study, run: str, settings: RunSettings, results: Path) ->
 def best_step(log: Path) -> int:
     """The step of the model in `best/`: the first with the greatest validation accuracy.
 
-    UserError where the log holds no validation.
+    Of the graded samples, as in training. UserError where the log holds none of validation.
     """
     found = (
         _rows(log, "step", "benchmark", "correct")
-        .filter(pl.col("benchmark") == "validation")
+        .filter((pl.col("benchmark") == "validation") & pl.col("correct").is_not_null())
         .group_by("step")
-        .agg((pl.col("correct").eq_missing(True)).mean().alias("accuracy"))
+        .agg(pl.col("correct").mean().alias("accuracy"))
         .sort("accuracy", "step", descending=[True, False])
     )
     if found.is_empty():
@@ -172,14 +174,27 @@ def _identity(
 
 
 def _open(folder: Path, identity: dict[str, Any]) -> bool:
-    """Make the folder ready; False where it is done. What another identity left is removed."""
+    """Make the folder ready; False where it is done. What another identity left is put aside."""
     begun = folder / BEGUN
     if begun.is_file() and json.loads(begun.read_text()) == json.loads(json.dumps(identity)):
         return not (folder / DONE).is_file()
-    begin(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _put_aside(folder)
     write_json(begun, identity)
     return True
+
+
+def _put_aside(folder: Path) -> None:
+    """Rename a folder to the first `<folder>.old-<n>` that is free, and say so."""
+    numbers = itertools.count(1)
+    aside = next(to for n in numbers if not (to := Path(f"{folder}.old-{n}")).exists())
+    folder.rename(aside)
+    print(
+        f"{folder}: what is there is of an older version, or of another model, other questions or "
+        f"settings. It is kept as {aside.name} and evaluated anew. Remove {aside} if nobody needs "
+        f"it.",
+        flush=True,
+    )
 
 
 def _sample(
@@ -232,7 +247,10 @@ def _portions(
             yield benchmark, samples, chunk
 
 
-def _scores(log: Path) -> dict[str, float]:
-    """Accuracy by benchmark: right samples, of all."""
+def _scores(log: Path) -> tuple[dict[str, float | None], dict[str, int]]:
+    """By benchmark: right samples, of those graded; and how many were not, where some were not."""
     found = _rows(log, "benchmark", "correct").group_by("benchmark", maintain_order=True)
-    return dict(found.agg(pl.col("correct").eq_missing(True).mean()).iter_rows())
+    totals = found.agg(pl.col("correct").mean().alias("score"), pl.col("correct").null_count())
+    scores = dict(totals.select("benchmark", "score").iter_rows())
+    missing = dict(totals.select("benchmark", "correct").iter_rows())
+    return scores, {name: count for name, count in missing.items() if count}

@@ -37,6 +37,20 @@ def base_path(study: Study, results: Path) -> str:
     return base.path or str(study_folder(study, results) / "base")
 
 
+def made_base(study: Study, results: Path) -> str:
+    """The same once its stage is done. UserError where it is not, or the model has gone since."""
+    folder, base = study_folder(study, results) / "base", study.any_run.base
+    require_done(folder, section_hash(base))
+    path = base_path(study, results)
+    if base.package is not None and not Path(path).is_dir():
+        raise UserError(
+            f"{path}: the model made of settings.base.package ({base.package.name} "
+            f"{base.package.version}) has gone, and {folder / DONE} says that it is there. Make it "
+            f"again with `exgrpo base-model --study {study.name}`."
+        )
+    return path
+
+
 def package_model(package: ModelPackage, results: Path) -> Path:
     """The model folder made of a package, shared by all studies that name the same file."""
     name = f"{package.name}-{package.version}-{package.sha256[:8]}"

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
+import polars as pl
 from pydantic import ValidationError
 
 from analysis import catalog
@@ -31,6 +32,8 @@ from pipeline.files import evaluation_folder, run_folder, study_folder
 from pipeline.terminal import printable
 
 LOOKS = 3  # at a log that changes while it is read
+# How a log fails that is damaged, or that is being changed between the check of a part and its use.
+UNREADABLE = (UserError, AnalysisError, OSError, pl.exceptions.PolarsError)
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def _build(results: Path, live_lake: Path, path: Path) -> None:
             continue
         try:
             entry = _live_entry(source, live_lake)
-        except (UserError, AnalysisError, OSError) as error:
+        except UNREADABLE as error:
             left_out[source.entry] = " ".join(str(error).split())
             entry = Entry(source.entry, source.study, {}, None)
             _say(f"left out: {source.entry}: {left_out[source.entry]}")
@@ -105,7 +108,7 @@ def _live_entry(source: Source, lake: Path) -> Entry | None:
     """What has been logged so far, without tokens, as an entry; None if nothing has.
 
     A log changes while it is read: a part may be overtaken by a new attempt, or a folder removed.
-    Then it is looked at anew. Raises UserError when the log is still damaged at the last look.
+    Then it is looked at anew. Raises one of UNREADABLE when it is still damaged at the last look.
     """
     for look in range(1, LOOKS + 1):
         try:
@@ -113,7 +116,7 @@ def _live_entry(source: Source, lake: Path) -> Entry | None:
             if not parts:
                 return None
             entry = compact(source.entry, source.study, _run_row(source), parts, lake)
-        except (UserError, AnalysisError, OSError):
+        except UNREADABLE:
             if look == LOOKS:
                 raise
         else:

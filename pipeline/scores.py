@@ -11,16 +11,17 @@ from rich.text import Text
 
 from analysis.closing import (
     SCORES_HEADER,
-    SCORES_MEANING,
     benchmark_rows,
     interval,
     meaning,
     percent,
+    scores_meaning,
 )
 from analysis.domains import DOMAINS, NAMES
 from analysis.errors import UserError
 from analysis.stage_outputs import read_stage_outputs
 from pipeline.analyse import not_analysed
+from pipeline.terminal import printable
 
 NARROWEST = 150  # columns, where no terminal says how wide it is
 LEFT = ("benchmark", "arm")
@@ -47,9 +48,9 @@ def show_scores(
     if not console.is_terminal:
         console = Console(width=NARROWEST)
     rows = [row for row in benchmark_rows(comparison) if benchmark in (None, row[0])]
-    console.print(Text(f"study {study}: {comparison['tested']}", "bold"))
+    console.print(Text(printable(f"study {study}: {comparison['tested']}"), "bold"))
     console.print(_table(SCORES_HEADER, rows))
-    console.print(Text(SCORES_MEANING, "bright_black"))
+    console.print(Text(printable(scores_meaning(comparison)), "bright_black"))
     if benchmark is None:
         console.print(_table(("arm", *(NAMES[name] for name in DOMAINS)), _means(comparison)))
         console.print(Text(meaning(comparison), "bright_black"))
@@ -62,7 +63,7 @@ def _table(header: tuple[str, ...], rows: list[list[str]]) -> Table:
     for name in header:
         table.add_column(name, justify="left" if name in LEFT else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 

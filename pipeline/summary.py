@@ -28,6 +28,7 @@ from analysis.stage_outputs import StageOutputs, read_stage_outputs
 from exgrpo.records import write_whole
 from exgrpo.studies import Study
 from pipeline.analyse import not_analysed, read_frames
+from pipeline.terminal import printable
 
 WIDTH = 110
 COLOURS = {
@@ -61,14 +62,16 @@ def _page(heading: str, outputs: StageOutputs) -> Group:
     for place, name in enumerate(HEADER):
         table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
     for row in closing_rows(outputs.comparison):
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     claims = Table(box=None, padding=(0, 1), show_header=False)
     tested, rest = tested_claims(outputs.verdicts)
     for name, short, verdict, found in (claim_cells(*pair) for pair in tested):
-        claims.add_row(name, Text(verdict, COLOURS[verdict]), Text(f"{short}: {found}"))
+        claims.add_row(name, Text(verdict, COLOURS[verdict]), Text(printable(f"{short}: {found}")))
     note = Padding(Text(meaning(outputs.comparison), "bright_black"), (0, 2, 1, 2))
     judged = Padding(Text(f"{VERDICTS} {rest}", "bright_black"), (1, 2, 0, 2))
-    return Group("", Text(f"  {heading}", "bold"), table, note, Padding(claims, (0, 1)), judged)
+    return Group(
+        "", Text(f"  {printable(heading)}", "bold"), table, note, Padding(claims, (0, 1)), judged
+    )
 
 
 def _markdown(study: Study, heading: str, outputs: StageOutputs) -> str:

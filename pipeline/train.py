@@ -24,7 +24,7 @@ from exgrpo.tables.manifest import attempts
 from exgrpo.trainer import StoppedError, train
 from pipeline.files import (
     DONE,
-    base_path,
+    made_base,
     mark_done,
     question_file,
     questions_hash,
@@ -32,7 +32,6 @@ from pipeline.files import (
     require_prompts,
     run_folder,
     run_settings,
-    section_hash,
     study_folder,
     write_json,
 )
@@ -52,15 +51,15 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     settings = run_settings(study, run)
     folder = run_folder(study, run, results)
+    base = made_base(study, results)
     require_done(study_folder(study, results) / "questions", questions_hash(settings))
-    require_done(study_folder(study, results) / "base", section_hash(settings.base))
     best = _left_by(settings.training.start_from, BEST, study, run, results)
     pool_log = _left_by(settings.join.pool, LOG, study, run, results)
     with _only_process(folder), _preemption() as preempted:
         if (folder / DONE).is_file():
             print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
             return
-        tokenizer = tokenizer_hash(load_tokenizer(base_path(study, results)))
+        tokenizer = tokenizer_hash(load_tokenizer(base))
         require_prompts(study_folder(study, results) / "questions", tokenizer)
         write_json(folder / "settings.json", settings.model_dump(mode="json"))
         row = _open_row(study, run, settings, tokenizer, folder, results)
@@ -76,7 +75,7 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
         try:
             progress = train(
                 settings,
-                base_path(study, results),
+                base,
                 questions.load(question_file(study, "train", results)),
                 questions.load(question_file(study, "validation", results)),
                 folder,

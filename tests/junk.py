@@ -25,6 +25,17 @@ ATOMS = (
     *(r"\text{", r"\mathrm{", r"\{", r"\}", r"\cup ", r"\infty ", r"\begin{pmatrix}", r"\\"),
     *(r"\end{pmatrix}", r"\sin ", r"\log_", r"\binom{", r"\sum_{i=1}^{", r"\int_0^", r"\pi "),
     *(
+        r"\quad",
+        r"\overline{3}",
+        r"\textbf{(D)}",
+        " or ",
+        " and ",
+        "Option ",
+        "D. ",
+        " is ",
+        "x=2,y=",
+    ),
+    *(
         "10^",
         "!!",
         "1e999",
@@ -39,8 +50,10 @@ ATOMS = (
     ),
     *("</think>", "<think>", "answer is ", "Answer: **", "\nA: ", r"\boxed", r"\boxed{", r"\fbox{"),
 )
+LETTERS = ("A", "D")  # golds of multiple choices
 GOLDS = (
-    *("7", "016", "-3.5", "1,-2", "A", "x+1", "Evelyn", "52_8", "1:2", "90^\\circ"),
+    *LETTERS,
+    *("7", "016", "-3.5", "1,-2", "x+1", "x=2,y=3", "Evelyn", "52_8", "1:2", "90^\\circ"),
     *(r"\frac{1}{2}", r"\sqrt{2}", r"(-\infty,3)", r"\{1,2\}", r"1\pm\sqrt2", "y=2x+3", "6+9i"),
     *(r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "(3,\\frac{\\pi}{2})", r"\text{all } x", "10^{-7}"),
 )

@@ -33,7 +33,19 @@ NAMES = ("run", "arm", "study")
 IDS = ("trajectory", "source")
 KEPT = {"event", "difficulty", "split", "settings", "versions", "started", "finished", "status"}
 KEPT |= {"benchmark"}  # names that questions to the catalog know
-BENCHMARK = "test_id"  # it has an evil twin
+BENCHMARK = "test_id"  # it has evil twins
+# Names that no settings let pass; a lake may come from elsewhere.
+EVIL_BENCHMARKS = (
+    "",
+    "rejected",
+    "../../x",
+    "a/b",
+    "\x1b[31mred\x07",
+    "two\nlines | a cell",
+    "'; drop table runs; --",
+    "=1+1",
+    "\u202egpj",
+)
 JUDGE = "judge" + EVIL_NAME
 
 
@@ -69,18 +81,23 @@ def hostile(demo: DemoResults, results: Path) -> Study:
     entries = [_hostile(entry, demo, results) for entry in good]
     entries += [_judged(entry, results) for entry in entries if TRAJECTORIES.name in entry.tables]
     build(entries, {}, results / "lake", results / "workbench.duckdb")
-    study = demo.study.model_copy(
-        update={
-            "name": demo.study.name + EVIL_NAME,
-            "arms": {arm + EVIL_NAME: file for arm, file in demo.study.arms.items()},
-        }
-    )
+    study = evil_study(demo)
     analyse(study, results)
     figures = results / study.name / "figures"
     figures.mkdir()
     for figure in draw_figures(study.name, results):
         (figures / f"{figure.name}.json").write_text(figure.plot.to_json())
     return study
+
+
+def evil_study(demo: DemoResults) -> Study:
+    """The made-up study under evil names."""
+    return demo.study.model_copy(
+        update={
+            "name": demo.study.name + EVIL_NAME,
+            "arms": {arm + EVIL_NAME: file for arm, file in demo.study.arms.items()},
+        }
+    )
 
 
 def loaded(demo: DemoResults, results: Path) -> Study:
@@ -188,7 +205,12 @@ def _judged(entry: Entry, results: Path) -> Entry:
 def _evil_rows(table: str, rows: pl.DataFrame) -> pl.DataFrame:
     if table == EVALUATIONS.name:
         twin = rows.filter(pl.col("benchmark") == BENCHMARK)
-        rows = pl.concat([rows, twin.with_columns(pl.col("benchmark") + EVIL_NAME)])
+        few = twin.filter(
+            pl.col("question").is_in(twin["question"].unique().sort().head(3).to_list())
+        )
+        named = [few.with_columns(benchmark=pl.lit(name)) for name in EVIL_BENCHMARKS]
+        evil = twin.with_columns(pl.col("benchmark") + EVIL_NAME)
+        rows = pl.concat([rows, evil, *named])
     texts = [column.name for column in TABLES[table].columns if column.type == pl.String]
     return rows.with_columns(
         pl.Series(name, [_evil_value(name, value) for value in rows[name]], pl.String)

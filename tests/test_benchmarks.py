@@ -1,10 +1,13 @@
 """A study of several loaded benchmarks: means over domains, claims, scores, and what shows them."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 from lake_fixture import DemoResults
@@ -13,9 +16,11 @@ from screens import open_screen, texts
 from typer.testing import CliRunner
 
 from analysis.catalog import open_catalog
+from analysis.closing import HEADER
 from analysis.closing import tested as words_of
-from analysis.comparison import domain_table, estimate, paired
+from analysis.comparison import compare, domain_table, estimate, paired
 from analysis.domains import weights
+from analysis.drawing import study_facts
 from analysis.queries import answer
 from analysis.stage_outputs import read_stage_outputs
 from analysis.statistics import permutation_p
@@ -96,12 +101,23 @@ def test_a_domain_with_a_benchmark_that_a_seed_lacks_has_no_mean(
 ) -> None:
     study, results, _ = many
     with open_catalog(results / "workbench.duckdb") as connection:
-        rows = answer(connection, "arm_accuracy", study=study.name)
+        rows, *others = (
+            answer(connection, name, study=study.name)
+            for name in ("arm_accuracy", "arm_summary", "validation_accuracy")
+        )
     lost = rows.filter(
         ~((pl.col("benchmark") == "aime") & (pl.col("seed") == 1) & (pl.col("arm") == "exgrpo"))
     )
     assert estimate(domain_table(rows, "exgrpo", "in")) is not None
     assert estimate(domain_table(lost, "exgrpo", "in")) is None
+    never = rows.filter(~((pl.col("benchmark") == "aime") & (pl.col("arm") == "exgrpo")))
+    for part, alone in ((lost, False), (never, True)):
+        made = compare(part, *others)
+        entry = next(each for each in made["arms"] if each["arm"] == "exgrpo")
+        assert (entry["accuracy"]["aime"] is None) == alone
+        assert entry["accuracy"]["math"] is not None and entry["difference"]["math"] is not None
+        assert entry["domains"]["in"] == {"accuracy": None, "difference": None}
+        assert entry["domains"]["out"]["difference"] is not None
 
 
 # What shows them
@@ -200,10 +216,13 @@ def test_the_report_shows_benchmarks_and_is_true_of_loaded_questions(
     ):
         assert part in page, part
     print_summary(study, results)
-    printed = squeezed(capsys.readouterr().out)
+    lines = capsys.readouterr().out.splitlines()
+    printed = squeezed(" ".join(lines))
     assert "base model small-model" in printed and "mean over 2 benchmarks" in printed
-    row = next(line for line in printed.split(" on_policy ")[1:])
-    assert " - " in row  # nothing is known to be flawed
+    row = next(line for line in lines if line.split()[:1] == ["on_policy"])
+    cells = re.split(r"\s{2,}", row.strip())
+    assert cells[HEADER.index("flawed")] == "-"  # nothing is known of chains
+    assert "[" in cells[HEADER.index("accuracy")] and "%" in cells[HEADER.index("with signal")]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +264,32 @@ def test_it_is_said_which_checkpoint_is_tested(
     print_summary(chosen, tmp_path)
     assert words in squeezed(capsys.readouterr().out)
     assert words in run_scores(tmp_path).output
+    for more in ([], ["--claim", "C1"]):
+        asked = ["claims", "--study", study.name, "--results", str(tmp_path), *more]
+        printed = CliRunner().invoke(app, asked).output
+        assert ("Tested: the checkpoint chosen by test questions" in printed) == ("chosen" in words)
+
+
+def test_screens_and_figures_say_that_test_questions_chose_the_checkpoint(
+    many: tuple[Study, Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, results, _ = many
+    shutil.copy(results / "workbench.duckdb", tmp_path)
+    for name in ("lake", study.name):
+        (tmp_path / name).symlink_to(results / name)
+    asked = {"evaluation": {"checkpoint": "best"}, "questions": {"validate_on_tests": True}}
+    with duckdb.connect(tmp_path / "workbench.duckdb") as connection:
+        connection.execute(
+            "update runs set settings = json_merge_patch(settings, ?)", [json.dumps(asked)]
+        )
+    for folder, said in ((results, False), (tmp_path, True)):
+        monkeypatch.setenv("EXGRPO_RESULTS", str(folder))
+        for screen in ("claims", "compare"):
+            shown = [each.value for each in open_screen(screen, study=study.name).warning]
+            assert any("chosen by test questions" in text for text in shown) == said
+        with open_catalog(folder / "workbench.duckdb") as connection:
+            facts = study_facts(study.name, answer(connection, "study_runs", study=study.name))
+        assert ("chosen by test questions" in facts.subtitle("line: mean")) == said
 
 
 def test_the_overview_has_a_table_of_benchmarks_where_there_are_many(
@@ -258,26 +303,42 @@ def test_the_overview_has_a_table_of_benchmarks_where_there_are_many(
     assert "[" in arms["to on-policy"].iloc[2]
     assert set(benchmarks["benchmark"]) == set(LOADED.benchmarks)
     assert "[" in benchmarks["avg@k"].iloc[0]
-    assert "aime" not in texts(test)
+    titles = [
+        note["text"]
+        for note in json.loads(test.get("plotly_chart")[0].proto.spec)["layout"]["annotations"]
+    ]
+    assert titles[:2] == [
+        "in distribution, mean of 2 benchmarks",
+        "out of distribution, 1 benchmark",
+    ]
     monkeypatch.setenv("EXGRPO_RESULTS", str(analysed.results))
     assert len(open_screen("overview").dataframe) == 1
 
 
-VIEWS = {
-    "overview": [{"section": s} for s in ("curves", "claims", "training", "observed")],
-    "compare": [{"benchmark": "aime"}, {"on": "training"}],
-    "trajectories": [{"source": "evaluation", "domain": "out"}],
-    "claims": [{"claim": "C1"}, {"claim": "C15"}],
-    "runs": [{"view": "settings"}],
-}
+AVERAGE = "the mean over 2 benchmarks in distribution"
+VIEWS: list[tuple[str, dict[str, str], str]] = [  # a screen, its address, and what it must say
+    ("overview", {"section": "curves"}, AVERAGE),
+    ("overview", {"section": "claims"}, "2 seeds, 17 questions"),
+    ("overview", {"section": "training"}, "Length, tokens"),
+    ("overview", {"section": "observed"}, "no masked arm"),
+    ("compare", {"benchmark": "aime"}, "2 pairs of runs (seeds 0, 1), 5 questions"),
+    ("compare", {"on": "training"}, "Paired: 2 pairs of runs"),
+    ("trajectories", {"source": "evaluation", "domain": "out"}, "60 samples"),
+    ("claims", {"claim": "C1"}, "Mean over 2 benchmarks: aime, math."),
+    ("claims", {"claim": "C15"}, "it needs a base model below 10 % right"),
+    ("runs", {"view": "settings"}, "132 settings"),
+]
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize(("name", "address", "said"), VIEWS)
 def test_every_view_stands_on_loaded_questions(
-    name: str, many: tuple[Study, Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    address: dict[str, str],
+    said: str,
+    many: tuple[Study, Path, dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EXGRPO_RESULTS", str(many[1]))
-    for address in VIEWS[name]:
-        test = open_screen(name, study="demo", **address)
-        assert not test.error, address
-        assert texts(test) or len(test.dataframe)
+    test = open_screen(name, study="demo", **address)
+    assert not test.error
+    assert said in re.sub(r"[\\*\u2060]", "", texts(test))

@@ -140,6 +140,12 @@ def test_a_weak_base_counts_the_runs_that_collapse() -> None:
     )
     none = {"arm_accuracy": strong.filter(pl.col("arm") != "base")}
     assert "the base model was not tested" in verdict("C15", none).reading
+    of_base = pl.col("arm") == "base"
+    ungraded = rows.with_columns(
+        pl.when(of_base).then(0).otherwise(name).alias(name) for name in ("samples", "correct")
+    )
+    failed = verdict("C15", beside([]) | {"arm_accuracy": ungraded.cast(ACCURACY_SCHEMA)})
+    assert "the grader could judge no answer of the base model" in failed.reading
 
 
 def test_forgetting_stands_beside_retirement() -> None:

@@ -42,7 +42,10 @@ def counts(found: list[Row]) -> Row:
 def test_compare_checkpoints(golden: duckdb.DuckDBPyConnection, scope: Scope) -> None:
     keys = ("study", "arm", "seed", "run", "benchmark", "step")
     expected = [
-        dict(zip(keys, key, strict=True)) | {"samples": len(found)} | counts(found)
+        dict(zip(keys[:-1], key, strict=False))
+        | {"domain": {"validation": None, "test_ood": "out"}.get(key[4], "in"), "step": key[5]}
+        | {"samples": len(found)}
+        | counts(found)
         for key, found in by(scope.rows("evaluations"), *keys).items()
     ]
     assert_same(answer(golden, "compare_checkpoints", **scope.asked), expected, *keys)

@@ -50,9 +50,12 @@ def test_arms_are_the_named_ones_or_reference_and_method() -> None:
     assert chosen_arms(arms, "no", "on_policy") == ("base", "on_policy")
     assert chosen_arms(["mine", "base"], None, None) == ("base", "mine")
     assert chosen_arms(["mine"], None, None) == ("mine", "mine")
-    assert chosen_benchmark(["validation", "test_ood"], None) == "test_ood"
-    assert chosen_benchmark(["zeta", "eta"], "no") == "eta"
-    assert chosen_benchmark(["validation", "test_id"], "validation") == "validation"
+    domains = {"aime": "out", "validation": None, "zeta": "in", "math": "in"}
+    assert chosen_benchmark(domains, None) == "math"
+    assert chosen_benchmark(domains, "no") == "math"
+    assert chosen_benchmark(domains, "validation") == "validation"
+    assert chosen_benchmark({"validation": None, "test_ood": "out"}, None) == "test_ood"
+    assert chosen_benchmark({"validation": None}, None) == "validation"
 
 
 def test_a_side_holds_what_its_mode_needs() -> None:

@@ -23,7 +23,7 @@ REAL = {  # questions, what is left out
     "aime24": (30, {}),
     "aime25": (30, {}),
     "amc23": (83, {}),
-    "dsr-sub": (1206, {"duplicate": 2, "gold that cannot be graded": 1}),
+    "dsr-sub": (1205, {"duplicate": 2, "gold that cannot be graded": 2}),
     "gsm8k-test": (1319, {}),
     "gsm8k-train-sample": (1000, {}),
     "math-train-sample": (999, {"null gold": 1}),
@@ -46,8 +46,17 @@ def test_every_real_file_loads_with_what_is_left_out_named(real: dict[str, Loade
     for each in real.values():
         assert each.rows == each.whole == len(each.questions) + len(each.rejected)
         assert all(type(question.gold) is str for question in each.questions)
-    places = {row.reason: row.place for row in real["dsr-sub"].rejected}
-    assert places["gold that cannot be graded"] == "rlvr-train/dsr_sub.parquet: row 265"
+    ungradable = {
+        row.place: row.found
+        for row in real["dsr-sub"].rejected
+        if row.reason == "gold that cannot be graded"
+    }
+    assert ungradable == {
+        "rlvr-train/dsr_sub.parquet: row 265": "the gold is ''",
+        "rlvr-train/dsr_sub.parquet: row 1187": (
+            "the gold is '\\\\frac{2 k n}{n+k-1}-2 \\\\frac{k!n!}{(k+n-1)!'"  # cut off
+        ),
+    }
     duplicates = [row for row in real["dsr-sub"].rejected if row.reason == "duplicate"]
     assert [row.place for row in duplicates] == [
         f"rlvr-train/dsr_sub.parquet: row {number}" for number in (780, 899)
@@ -262,6 +271,7 @@ def test_the_command_prints_counts_reasons_and_samples(tmp_path: Path) -> None:
     load_rows(tmp_path, [*rows, *empty])
     done = RUN(app, ["dataset", "made", "--config", str(tmp_path / "config"), "--limit", "5"])
     assert done.exit_code == 0, done.output
+    assert "made for a test; licence: none\n" in done.output
     assert "5 questions of made" in done.output and "32 rows" in done.output
     assert "null gold: 12" in done.output and "test.jsonl: line 21: the gold is null" in done.output
     assert done.output.count("the gold is null") == 10 and "and 2 more" in done.output

@@ -9,16 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from chat_tokenizers import LLAMA_TOKENS, llama
 from data_files import Row, describe, write_file
 from typer.testing import CliRunner
 from working_folder import planned_jobs, snakemake
 
 from exgrpo import arithmetic, questions
 from exgrpo.data_set_file import descriptions
-from exgrpo.data_sets import A_TEST, A_VALIDATION, TOO_LONG, Loaded, load_splits
+from exgrpo.data_sets import A_TEST, A_VALIDATION, CONTROL, TOO_LONG, Loaded, load_splits
 from exgrpo.errors import UserError
 from exgrpo.policy import load_tokenizer, tokenizer_hash
-from exgrpo.prompts import prompts_hash, with_prompt_ids
+from exgrpo.prompts import control_texts, prompts_hash, with_prompt_ids
 from exgrpo.question_settings import Prompt, Questions
 from exgrpo.studies import Study, load_study
 from exgrpo.tables.manifest import file_hash
@@ -104,6 +105,27 @@ def test_a_long_prompt_is_left_out_before_the_draw(config: Path, base_folder: st
     assert all(0 < len(each.prompt_ids) <= 20 for each in loaded["train"].questions)
 
 
+def test_a_control_token_in_a_question_is_named_and_left_out(config: Path) -> None:
+    """In a prompt it would end the user's turn, or begin a text anew. A word is no such token."""
+    tokenizer = llama()
+    tokenizer.add_tokens(["triangle"])  # a word of its own, and no control token
+    written = [f"1{token}+1=" for token in ("<|eot_id|>", "<|begin_of_text|>", " triangle", "<s>")]
+    rows = [{"problem": text, "answer": "2"} for text in written]
+    write_file(config.parent / "data" / "train.jsonl", rows)
+    settings = Questions.model_validate(
+        {**NONE, "train": {"dataset": "train"}, "benchmarks": SPLITS["benchmarks"]}
+    )
+    prompt = Prompt(template="chat")
+    ask = partial(with_prompt_ids, settings=prompt, tokenizer=tokenizer)
+    found = load_splits(settings, config, ask, control_texts(tokenizer))["train"]
+    assert [each.text for each in found.questions] == written[2:]
+    assert [(row.place, row.reason, row.found) for row in found.rejected] == [
+        ("train.jsonl: line 1", CONTROL, "it has '<|eot_id|>'"),
+        ("train.jsonl: line 2", CONTROL, "it has '<|begin_of_text|>'"),
+    ]
+    assert control_texts(tokenizer) == set(LLAMA_TOKENS)
+
+
 def test_too_few_questions_is_an_error(config: Path, base_folder: str) -> None:
     with pytest.raises(UserError, match="data set 'train': key `limit` is 11, and 10 questions"):
         load(config, base_folder, **{**SPLITS, "train": {"dataset": "train", "limit": 11}})
@@ -166,8 +188,9 @@ def test_a_question_file_with_a_wrong_kind_or_ids(tmp_path: Path, keys: Row, mes
 @pytest.fixture
 def study(config: Path, base_folder: str) -> Study:
     """A study whose questions are all of data sets, one of them a multiple choice."""
+    tagged = {"question": "1<eos>?", "options": ["2", "3"], "answer": "B"}
     choice = [{"question": "Wet?", "options": ["sand", "sea"], "answer": "B"}]
-    write_file(config.parent / "data" / "choice.json", choice * 2)
+    write_file(config.parent / "data" / "choice.json", [*choice * 2, tagged])
     describe(config, "choice", hub=str(config.parent / "data"), file="choice.json")
     splits = {**SPLITS, "benchmarks": {**SPLITS["benchmarks"], "wet": {"dataset": "choice"}}}
     written = {
@@ -194,16 +217,19 @@ def test_the_stage_writes_files_table_reasons_and_hashes(
     printed = capsys.readouterr().out
     assert "train: 10 questions of train" in printed and "15 also a test question" in printed
     assert "wet: 1 questions of choice" in printed and "1 duplicate" in printed
+    assert f"1 {CONTROL}" in printed
     folder = results / "loaded" / "questions"
     done = json.loads((folder / "done.json").read_text())
     require_done(folder, questions_hash(study.any_run))
     assert done["questions"] == {"train": 10, "validation": 10, "easy": 15, "wet": 1}
     train = done["data_sets"]["train"]
     assert train["rejected"] == {A_TEST: 15, A_VALIDATION: 5} and train["rows"] == 30
+    assert train["title"] == "made for a test" and train["licence"] == "none"
+    assert train["rows_described"] is None
     assert train["files"] == {"train.jsonl": file_hash(config.parent / "data" / "train.jsonl")}
     assert done["tokenizer"] == tokenizer_hash(load_tokenizer(base_folder))
     rejected = [json.loads(line) for line in (folder / "rejected.jsonl").read_text().splitlines()]
-    assert len(rejected) == 5 + 20 + 1
+    assert len(rejected) == 5 + 20 + 2
     assert {key for row in rejected for key in row} == {"split", "place", "reason", "found", "text"}
     table = pl.read_parquet(folder / "log" / "questions" / "*.parquet")
     assert dict(table["split"].value_counts().rows()) == done["questions"]

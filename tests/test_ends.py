@@ -23,7 +23,7 @@ from watched import REPLAY, WatchedRun, little, watched_run
 from exgrpo import trainer
 from exgrpo.batch import Row
 from exgrpo.errors import UserError
-from exgrpo.grading import Grader, Verdict
+from exgrpo.grading import Answer, Grader, Verdict, rules_of
 from exgrpo.policy import (
     TokenSequence,
     load_policy,
@@ -201,6 +201,19 @@ def test_trap_3_an_end_is_cut_off_by_its_id_and_once(text: str, end: str) -> Non
         text[: -len(end)] if text.endswith(end) else text,
     ]
     assert response_texts(ENDED, [], stop) == []
+
+
+def test_think_tags_stay_in_the_text_where_they_are_special_tokens(grader: Grader) -> None:
+    """Without them the grader would find no end of the thought, and every reward would be 0."""
+    special = (*CHAT_ML_TOKENS, "<think>", "</think>")
+    tokenizer = bytes_tokenizer(special, end="<|im_end|>")
+    said = "<think>\n7+5<|im_start|>\n</think>\n\\boxed{12}"
+    ids = tokenizer(said + "<|im_end|>").input_ids
+    assert {tokenizer.convert_tokens_to_ids(each) for each in special[1:]} <= {*ids}
+    (text,) = response_texts(tokenizer, [ids], [tokenizer.eos_token_id])
+    assert text == said.replace("<|im_start|>", "")
+    (verdict,) = grader.grade_all([Answer("12", text, rules_of("think"))])
+    assert verdict.correct
 
 
 # ---- trap 32: nothing to train on ----

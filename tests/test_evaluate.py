@@ -5,13 +5,20 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from dying import Death, arrange, in_child, run_folder, small_study, train_small
 
 from exgrpo.errors import UserError
+from exgrpo.evaluation import row_of
+from exgrpo.grading import Answer, Grader, rules_for
 from exgrpo.policy import fingerprint, load_policy
+from exgrpo.questions import Question
 from exgrpo.records import Recorder
+from exgrpo.rollout import Rollout
+from exgrpo.sampling import Sampled
+from exgrpo.settings import RunSettings
 from exgrpo.studies import Study, load_study
 from exgrpo.tables.manifest import attempts, live_parts
 from pipeline.evaluate import best_step, evaluate_run
@@ -111,14 +118,28 @@ def test_one_that_is_done_is_left_and_one_of_other_golds_begun_anew(
     assert "evaluated before" in capsys.readouterr().out
     file = folder / "results" / "small" / "questions" / "test_ood.jsonl"
     first, *rest = file.read_text().splitlines()
-    said = before.filter(pl.col("benchmark") == "test_ood")["extracted"].drop_nulls()[0]
+    ood = before.filter(pl.col("benchmark") == "test_ood")
+    said = ood["extracted"].drop_nulls()[0]
     changed = json.dumps(json.loads(first) | {"gold": said})
     file.write_text("\n".join([changed, *rest]) + "\n")
     evaluate_base(folder)
+    assert f"kept as {made.name}.old-1" in capsys.readouterr().out
+    aside = made.with_name(f"{made.name}.old-1")
+    assert rows_of(aside).equals(before) and (aside / "done.json").is_file()
     after = rows_of(made)
     assert attempts(made / "log") == 1  # of the new log
     assert after.drop("correct").equals(before.drop("correct"))
     assert after["correct"].sum() != before["correct"].sum()
+    unreadable = json.dumps(json.loads(first) | {"gold": "none"})
+    file.write_text("\n".join([unreadable, *rest]) + "\n")
+    (made / "begun.json").unlink()  # as an older version left it
+    evaluate_base(folder)
+    assert "(4 ungraded)" in capsys.readouterr().out
+    assert rows_of(made.with_name(f"{made.name}.old-2")).equals(after)
+    done = json.loads((made / "done.json").read_text())
+    assert done["ungraded"] == {"test_ood": 4}
+    graded = ood.filter(pl.col("question") != ood["question"][0])
+    assert done["accuracy"]["test_ood"] == pytest.approx(graded["correct"].mean())
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +190,36 @@ def test_a_checkpoint_chosen_by_test_questions_is_called_that(
     evaluate_run(study.model_copy(update={"runs": {run: told}}), run, folder / "results", threads=1)
     questions.write_text(before)
     assert "checkpoint chosen by test questions evaluated in" in capsys.readouterr().out
+
+
+def test_a_letter_votes_and_what_grading_cannot_read_is_no_answer() -> None:
+    question = Question("which?", "B", 1, "gpqa", kind="mcq")
+    settings = RunSettings(study="s", arm="a", seed=0)
+    rules = rules_for(question.kind, settings.grading)
+    boxes = ["B", "(B)", r"\text{B}", "B. the dog", "the dog", "A"]
+    said = [f"So \\boxed{{{box}}}" for box in boxes] + ["no box"]
+    rollout = Rollout([1], np.zeros(1), np.zeros(1), "stop")
+    with Grader() as grader:
+        verdicts = grader.grade_all([Answer("B", text, rules) for text in said])
+    rows = [
+        row_of(question, Sampled(rollout, text, verdict), rules, settings)
+        for text, verdict in zip(said, verdicts, strict=True)
+    ]
+    assert [row["vote"] for row in rows] == ["B", "B", "B", "B", None, "A", None]
+    assert [row["extracted"] for row in rows] == [*boxes[:4], None, "A", None]
+    assert [row["correct"] for row in rows] == [True] * 4 + [False] * 3
+
+
+def test_the_best_checkpoint_is_that_of_the_graded_samples(tmp_path: Path) -> None:
+    found = {0: [True, None], 4: [True, True, False], 8: [None]}
+    row = {"run": "r", "benchmark": "validation"}
+    recorder = Recorder(tmp_path / "log")
+    recorder.add(
+        "evaluations",
+        [row | {"step": step, "correct": each} for step, own in found.items() for each in own],
+    )
+    recorder.flush(0, 0)
+    assert best_step(tmp_path / "log") == 0
 
 
 def test_no_checkpoint_is_the_best_without_a_validation(tmp_path: Path) -> None:

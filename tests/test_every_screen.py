@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 from lake_fixture import DemoResults
-from lakes import BENCHMARK, EVIL, EVIL_NAME, LAKES
+from lakes import BENCHMARK, EVIL, EVIL_BENCHMARKS, EVIL_NAME, LAKES, evil_study
+from markupsafe import escape
 from screens import open_screen, texts
 from streamlit.testing.v1 import AppTest
 
 from analysis.catalog import open_catalog
 from analysis.queries import ask
+from pipeline.report import make_report
+from pipeline.scores import show_scores
+from pipeline.summary import print_summary
+from pipeline.terminal import CONTROL, printable
 
 SCREENS = sorted(
     path.stem
@@ -106,6 +111,23 @@ def test_no_view_reads_foreign_text_as_markup(
     for address in VIEWS[name]:
         found |= set(read_as_markup(open_screen(name, **address)))
     assert not found
+
+
+def test_report_and_terminal_obey_no_foreign_name(
+    lakes: dict[str, Path], analysed: DemoResults, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, results = evil_study(analysed), lakes["hostile"]
+    make_report(study, results)
+    page = (results / study.name / "report.html").read_text()
+    shown = page[page.index('id="result"') : page.index('id="claims"')]
+    assert not [mark for mark in HTML if mark in shown]
+    print_summary(study, results)
+    show_scores(results, study.name)
+    printed = capsys.readouterr().out
+    for name in EVIL_BENCHMARKS:
+        assert escape(name) in shown
+    assert "rejected" in printed and printable("\x1b") in printed
+    assert not {each for each in printed if CONTROL.match(each)}
 
 
 # SQL can be asked without a run: it says how many rows it found.

@@ -81,7 +81,7 @@ def lost(table: str, **where: Any) -> list[Row]:
         ("trajectories", {"step": 7}, "groups of 1 steps"),
         ("evaluations", {"step": 12}, "1 of 5 validations"),
         ("evaluations", {"benchmark": "test_id"}, None),  # another test set is there
-        ("evaluations", {"step": 16}, "1 of 5 validations; test samples of the last step"),
+        ("evaluations", {"step": 16}, "1 of 5 validations; test samples of the tested step"),
     ],
 )
 def test_what_a_log_has_lost_is_named(table: str, where: Row, missing: str | None) -> None:
@@ -111,7 +111,9 @@ def test_groups_without_their_trajectories_and_a_stopped_run() -> None:
     )
 
 
-@pytest.mark.parametrize(("tested", "missing"), [(10, None), (8, "test samples of the last step")])
+@pytest.mark.parametrize(
+    ("tested", "missing"), [(10, None), (8, "test samples of the tested step")]
+)
 def test_a_finished_run_is_validated_at_its_end_and_tested_there(
     tested: int, missing: str | None
 ) -> None:
@@ -127,3 +129,17 @@ def test_a_finished_run_is_validated_at_its_end_and_tested_there(
         found = answer(made, "log_coverage").row(0, named=True)
     assert (found["validations_expected"], found["validations"]) == (4, 4)
     assert found["missing"] == missing
+
+
+def test_a_best_checkpoint_is_tested_at_its_own_step() -> None:
+    settings = '{"training": {"steps": 10}, "evaluation": {"every": 10, "checkpoint": "best"}}'
+    run = RUN | {"steps": 10, "status": "done", "settings": settings}
+    steps = [{"run": "r", "step": step, "groups": 0} for step in range(1, 11)]
+    samples = [
+        {"run": "r", "step": step, "benchmark": benchmark, "question": "q", "sample": 0}
+        for benchmark, at in (("validation", (0, 10)), ("aime", (8,)))
+        for step in at
+    ]
+    with made_catalog(runs=[run], steps=steps, evaluations=samples) as made:
+        found = answer(made, "log_coverage").row(0, named=True)
+    assert (found["test_samples"], found["missing"]) == (1, None)

@@ -152,3 +152,22 @@ def test_exit_codes(
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == code
+
+
+def test_a_gold_that_is_a_number_counts_as_written(tmp_path: Path) -> None:
+    """A float would round it, and `id` is passed on as it is in the file."""
+    digits = "9" * 5000
+    lines = [
+        r'{"id": 7, "gold": 0.30000000000000000001, "response": "\\boxed{0.3}"}',
+        r'{"id": "7", "gold": [0.30000000000000000001], '
+        r'"response": "\\boxed{0.30000000000000000001}"}',
+        rf'{{"id": [1, null], "gold": {digits}, "response": "\\boxed{{{digits}}}"}}',
+        '{"gold": 3, "response": 3}',
+    ]
+    (tmp_path / "answers.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    output = tmp_path / "verdicts.jsonl"
+    assert grade_file(tmp_path / "answers.jsonl", output, "boxed", 1, 5.0) == 1
+    found = verdicts(output.read_text())
+    assert [each["correct"] for each in found] == [False, True, True, None]
+    assert [each.get("id") for each in found][:2] == [7, "7"]
+    assert found[3]["reason"] == "the response is no text: 3"

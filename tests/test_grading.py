@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exgrpo import answers
+from exgrpo import answers, equality, normal_form
 from exgrpo.grading import KINDS, Answer, Grader, Rules, Verdict, grade
 
 # The contract behind `expected` is in section 1 of the cases' own README: last box only, equal
@@ -66,7 +66,7 @@ def test_a_worker_thread_gives_the_same_verdicts(
         ("5", "1e999999999", False),
         ("1000", r"1\,000", True),
         ("11{,}111", r"11,\!111", True),
-        # Choices that answers.py documents: percent, lists, pairs, bases, inequalities.
+        # Choices that docs/grading.md names: percent, lists, pairs, bases, inequalities.
         ("28", r"28\%", True),
         ("0.5", r"50\%", False),
         ("1,-2", r"x=-2 \text{ or } x=1", True),
@@ -160,7 +160,7 @@ def test_prose_states_an_answer_or_ends_in_it(text: str, stated: str | None) -> 
 def test_exact_text_is_read_in_no_time_whatever_it_is(text: str) -> None:
     start = time.process_time()
     with contextlib.suppress(RecursionError):  # the grader calls this wrong
-        answers.equal("5", answers.tidy(text), answers.exact)
+        equality.equal("5", normal_form.tidy(text), equality.exact)
     answers.last_box(r"\boxed{" * 3000 + text)
     answers.stated_answer("answer " + text, letter=False)
     answers.stated_answer("$x=" + text, letter=False)
@@ -177,6 +177,6 @@ def test_exact_text_is_read_in_no_time_whatever_it_is(text: str) -> None:
     ).map("".join)
 )
 def test_exact_text_never_raises_and_is_equal_to_itself(text: str) -> None:
-    normal = answers.tidy(text)
-    assert answers.equal(normal, normal, answers.exact) is True
-    assert answers.equal("5", normal, answers.exact) in (True, False, None)
+    normal = normal_form.tidy(text)
+    assert equality.equal(normal, normal, equality.exact) is True
+    assert equality.equal("5", normal, equality.exact) in (True, False, None)

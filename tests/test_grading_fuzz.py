@@ -13,7 +13,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from junk import GOLDS, junk
+from junk import GOLDS, LETTERS, junk
 
 from exgrpo.grading import KINDS, Answer, Grader, grade, rules_of
 
@@ -24,6 +24,7 @@ CASES = [
 # Towers of powers are tested elsewhere, and cost their time limit each.
 SEEN = [case["response"] for case in CASES if case["kind"] != "hang"]
 RULES = [rules_of(kind) for kind in ("boxed", "boxed", "prose", "think+prose")]
+CHOICES = [rules_of(kind) for kind in ("mcq", "mcq+prose", "think+mcq")]
 BATCH = 1000
 GROWTH = 16 << 20  # bytes, of the grader's process from its first batch to its last
 WORKER = 500 << 20  # bytes; sympy alone takes some 60 MiB
@@ -44,7 +45,7 @@ def test_junk_is_graded_without_crash_hang_or_growing_memory(count: int) -> None
     with Grader(workers=2, time_limit=0.5) as grader:
         for _ in range(count // BATCH):
             answers = [
-                Answer(gold, text, KINDS["mcq"] if gold == "A" else rng.choice(RULES))
+                Answer(gold, text, rng.choice(CHOICES if gold in LETTERS else RULES))
                 for gold, text in islice(strings, BATCH)
             ]
             verdicts = grader.grade_all(answers)
@@ -54,6 +55,7 @@ def test_junk_is_graded_without_crash_hang_or_growing_memory(count: int) -> None
             most = max(most, *(_resident(worker.process.pid) for worker in grader._workers))
     assert all(reasons)
     assert reasons["math-verify"] > 0.01 * count  # formulas are among them
+    assert reasons["choice"]
     assert most < WORKER
     assert grown[-1] - grown[0] < GROWTH, (grown, reasons)
 
@@ -79,7 +81,7 @@ def test_any_text_has_a_verdict(
     response = rf"</think> \boxed{{{text}}}" if boxed else text
     verdict = grader.grade_all([Answer(gold, response, KINDS[kind])])[0]
     assert verdict.reason
-    assert (verdict.correct is None) == (kind == "mcq" and gold != "A")
+    assert (verdict.correct is None) == (kind == "mcq" and gold not in LETTERS)
     assert verdict.extracted is not None or not verdict.correct
 
 

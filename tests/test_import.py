@@ -9,8 +9,13 @@ import polars as pl
 import pytest
 from foreign_logs import ask
 
+from exgrpo.data_set_file import DataSetFile
+from exgrpo.data_set_shapes import question_of, reader_of
 from exgrpo.errors import UserError
+from exgrpo.grading import Answer, Grader, rules_of
 from exgrpo.questions import question_id
+from exgrpo.settings_files import parse, read_yaml
+from pipeline.history import read_history
 from pipeline.imports.command import import_file
 from pipeline.imports.formats import Options, find
 from pipeline.imports.rows import Tally, rows_of
@@ -126,12 +131,111 @@ def test_what_a_file_cannot_know_is_null(real: Path) -> None:
         ("math500-rho-7b.jsonl", "math500-rho", 500),
         ("math-nemo-rs0.jsonl", "math-nemo", 50),
         ("openmathinstruct2-100.jsonl", "openmathinstruct2", 100),
+        ("mmlu-pro-phi-3-mini-4k-instruct.jsonl", "mmlu-pro", 140),
     ],
 )
 def test_shapes_are_recognised(file: str, shape: str, responses: int, shared: Path) -> None:
     source, tally = find(shared / "data/model-outputs" / file, Options()), Tally()
     assert (source.format, len(list(rows_of(source, tally)))) == (shape, responses)
     assert not tally.bad and not tally.left_out
+
+
+# right; recorded labels; responses in which we, and in which the file's own reader, read no letter
+MMLU_PRO = {
+    "mathstral-7b": (68, 140, 0, 0),
+    "phi-3-mini-4k-instruct": (68, 134, 8, 6),
+    "mistral-7b-instruct-v0.2": (45, 130, 13, 10),
+}
+
+
+@pytest.mark.parametrize("model", MMLU_PRO)
+def test_real_multiple_choices_are_asked_in_letters_and_read_in_prose(
+    model: str, shared: Path, tmp_path: Path, grader: Grader
+) -> None:
+    """Two letters (`(A) and (B)`) or an open bracket are no choice; the other reader takes one.
+
+    Once that is the right one: `(E) and (I)` in line 49 of phi-3, whose label is the one that
+    differs.
+    """
+    file = shared / f"data/model-outputs/mmlu-pro-{model}.jsonl"
+    import_file(file, "choices", tmp_path)
+    right, labels, unread, unread_there = MMLU_PRO[model]
+    found = ask(tmp_path, "SELECT count(*) FILTER (correct), count(correct) FROM trajectories")
+    assert found.row(0) == (right, 140)
+    judged = ask(
+        tmp_path,
+        "SELECT count(*), count(*) FILTER (valid <> correct) "
+        "FROM judgements JOIN trajectories USING (run, trajectory)",
+    )
+    assert judged.row(0) == (labels, 69 - right if model.startswith("phi") else 0)
+    assert 140 - labels == unread_there
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    verdicts = grader.grade_all(
+        [Answer(row["answer"], row["generated_text"], rules_of("prose+mcq")) for row in rows]
+    )
+    assert sum(not each.format_ok for each in verdicts) == unread
+    asked = set(ask(tmp_path, "SELECT text FROM questions")["text"])
+    data_set = parse_questions(shared / "data/mmlu-pro/sample-280.jsonl")
+    assert asked <= data_set  # letter for letter as the data set asks them
+
+
+def parse_questions(file: Path) -> set[str]:
+    """The texts of a file of multiple choices as data sets have them."""
+    described = DataSetFile(title="t", licence="l", local=file.name)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    found = set()
+    for row in rows:
+        read = reader_of(row, None)
+        assert read is not None
+        found.add(question_of(row, read, described, "mmlu-pro", 0)[0].text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"options": None}, "line 2: options that cannot be lettered: the options are None"),
+        ({"options": ["sea"]}, "line 2: options that cannot be lettered"),
+        ({"generated_text": None}, "line 2: a response is None"),
+        ({"answer": "C"}, "line 2: the answer is 'C', the letters are AB"),
+    ],
+)
+def test_a_bad_multiple_choice_is_named(
+    changed: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    good = {"question": "Wet?", "options": ["sand", "sea"], "answer": "B", "pred": None}
+    good |= {"generated_text": "The answer is (B)."}
+    file = write(tmp_path / "bad.jsonl", [good, {**good, "question": "Dry?", **changed}])
+    with pytest.raises(UserError, match=message):
+        import_file(file, None, tmp_path / "results")
+
+
+# Files of ../shared/data that no command reads as questions, an import or a history, and why.
+OTHERS = {
+    "README.md": "what the folder holds",
+    "model-outputs/label-disagreements.jsonl": "verdicts by hand, for the tests of the grader",
+}
+
+
+def test_every_real_file_is_read_by_a_command(shared: Path) -> None:
+    """A data set, an import or a history; whatever comes anew must be given a reader, too."""
+    data = shared / "data"
+    described = [
+        parse(DataSetFile, read_yaml(path), path) for path in Path("config/datasets").glob("*.yaml")
+    ]
+    data_sets = {file for each in described if each.local for file in data.glob(each.local)}
+    for path in sorted(data.rglob("*")):
+        name = str(path.relative_to(data))
+        if path.is_dir() or name in OTHERS or path.parent.name == "licences":
+            continue
+        if path in data_sets:
+            continue
+        if path.suffix == ".json":
+            assert read_history(path, 8), name
+            continue
+        tally = Tally()
+        rows = list(rows_of(find(path, Options()), tally))
+        assert rows and not tally.bad, name
 
 
 def test_generic_lines_are_grouped_by_question_and_replaced_by_name(

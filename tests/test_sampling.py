@@ -2,13 +2,18 @@
 
 import dataclasses
 import threading
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from lessons import QUESTIONS
 from prompted import prompted
+from test_trainer import read, run, settings
 
+from exgrpo import step
 from exgrpo.grading import Answer, Grader, Rules, Verdict, rules_of
 from exgrpo.policy import load_policy, response_texts, stop_ids
 from exgrpo.questions import Question
@@ -126,3 +131,115 @@ def test_an_error_of_the_grading_is_raised_and_leaves_no_thread(asked: Asked) ->
             asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(2), grader, boxed
         )
     assert not [each for each in threading.enumerate() if each.name.startswith("grading")]
+
+
+def test_an_error_of_the_grading_stops_the_sampling(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told when the next batch is handed over, not after hours of sampling for nothing."""
+    failed = threading.Event()
+
+    class Told(Failing):
+        def grade_all(self, items: Sequence[Answer]) -> list[Verdict]:
+            try:
+                return super().grade_all(items)
+            finally:
+                failed.set()
+
+    sample, sampled = torch_engine._generate_batch, 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal sampled
+        sampled += 1
+        if sampled > 1:
+            assert failed.wait(PATIENCE)
+            time.sleep(0.05)  # the error has been raised; its future knows it in an instant
+        return sample(*arguments)
+
+    monkeypatch.setattr(torch_engine, "_generate_batch", counted)
+    with Told() as grader, pytest.raises(OSError, match="no process can be started"):
+        sample_and_grade(
+            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(1), grader, boxed
+        )
+    assert sampled == 2
+
+
+def test_an_interrupted_sampling_leaves_the_queued_batches_ungraded(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = threading.Event()
+    graded: list[int] = []
+
+    class Slow(Grader):
+        def grade_all(self, items: Sequence[Answer]) -> list[Verdict]:
+            graded.append(len(items))
+            assert interrupted.wait(PATIENCE)
+            time.sleep(0.1)  # so that what is queued is cancelled before this one is done
+            return super().grade_all(items)
+
+    sample, sampled = torch_engine._generate_batch, 0
+
+    def interrupt(*arguments: Any) -> Any:
+        nonlocal sampled
+        sampled += 1
+        if sampled == 5:
+            interrupted.set()
+            raise KeyboardInterrupt
+        return sample(*arguments)
+
+    monkeypatch.setattr(torch_engine, "_generate_batch", interrupt)
+    with Slow() as grader, pytest.raises(KeyboardInterrupt):
+        sample_and_grade(
+            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(1), grader, boxed
+        )
+    assert graded == [1]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_where_nothing_is_asked_nothing_is_sampled(
+    asked: Asked, grader: Grader, count: int
+) -> None:
+    order: list[str] = []
+    found = sample_and_grade(
+        asked.model, asked.tokenizer, asked.questions[:count], [[]] * count, asked.sampling(2),
+        grader, boxed, lambda: order.append("all sampled"),
+    )  # fmt: skip
+    assert found == [[]] * count and order == ["all sampled"]
+
+
+def test_replayed_trajectories_are_graded_while_others_are_sampled(
+    base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No batch of a step is sampled before the replayed ones are with the grader."""
+    rolling, graded = threading.Event(), threading.Event()
+    roll_out, sample, grade_all = step._roll_out, torch_engine._generate_batch, Grader.grade_all
+    counts: list[int] = []
+    in_vain = []
+
+    def rolled(*arguments: Any) -> Any:
+        graded.clear()
+        rolling.set()
+        try:
+            return roll_out(*arguments)
+        finally:
+            rolling.clear()
+
+    def waited(*arguments: Any) -> Any:
+        if rolling.is_set() and not graded.wait(PATIENCE):
+            in_vain.append("a batch")
+        return sample(*arguments)
+
+    def told(self: Grader, items: Sequence[Answer]) -> list[Verdict]:
+        if threading.current_thread().name.startswith("grading-replayed"):
+            counts.append(len(items))
+            graded.set()
+        return grade_all(self, items)
+
+    monkeypatch.setattr(step, "_roll_out", rolled)
+    monkeypatch.setattr(torch_engine, "_generate_batch", waited)
+    monkeypatch.setattr(Grader, "grade_all", told)
+    run(tmp_path, base_folder, settings(training={"steps": 3}))
+    assert not in_vain
+    rows = read(tmp_path, "trajectories").sort("step")
+    replayed = rows.group_by("step", maintain_order=True).agg(pl.col("replayed").sum())["replayed"]
+    assert counts == replayed.to_list() and sum(counts) > 0

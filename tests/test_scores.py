@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from itertools import combinations
 from math import comb
 from statistics import mean
@@ -15,8 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replay_loops import assert_same, made_catalog
 
+from analysis.comparison import accuracy_table, estimate
 from analysis.domains import balanced, weights
 from analysis.queries import answer
+from analysis.scores import benchmark_scores as of_study
 from analysis.statistics import bootstrap_mean, maj_at_k
 
 # maj@k
@@ -99,7 +102,7 @@ def scored(rows: list[Row]) -> Row:
         "k": k,
         "accuracy": share(c / n for n, c in counts),
         "pass_at_k": share(1 - comb(n - c, k) / comb(n, k) for n, c in counts if k is not None),
-        "maj_at_k": share(
+        "maj_at_n": share(
             majority([(said(row), row["correct"]) for row in found]) for found in questions
         ),
         "answered": len(read) / len(graded) if graded else None,
@@ -118,7 +121,7 @@ def test_benchmark_scores(golden: duckdb.DuckDBPyConnection, scope: Scope) -> No
         | scored(found)
         for key, found in by(samples_of(scope), *keys).items()
     ]
-    assert any(row["k"] > 1 and 0 < row["maj_at_k"] < 1 for row in expected)
+    assert any(row["k"] > 1 and 0 < row["maj_at_n"] < 1 for row in expected)
     assert_same(answer(golden, "benchmark_scores", **scope.asked), expected, *keys)
 
 
@@ -142,13 +145,39 @@ def test_scores_are_of_the_tested_step_and_of_what_was_graded() -> None:
     with made_catalog(runs=runs, evaluations=evaluations) as made:
         frame = answer(made, "benchmark_scores")
         steps = answer(made, "arm_accuracy").select("run", "step", "benchmark").rows()
-    names = ("run", "step", "benchmark", "questions", "accuracy", "maj_at_k", "ungraded")
+    names = ("run", "step", "benchmark", "questions", "accuracy", "maj_at_n", "ungraded")
     assert frame.select(names).rows() == [
         ("best", 4, "aime", 1, 1.0, 1.0, 0),
         ("last", 9, "aime", 1, 0.0, 0.0, 0),
         ("last", 9, "broken", 0, None, None, 1),
     ]
     assert steps == [("best", 4, "aime"), ("last", 9, "aime"), ("last", 9, "broken")]
+
+
+def test_all_numbers_of_an_arm_are_over_the_questions_that_every_seed_answered() -> None:
+    """q2 has no graded sample of seed 1; one run does not know how long its samples are."""
+    runs: list[Row] = [
+        {"run": f"r{seed}", "study": "s", "arm": "a", "seed": seed, "steps": 1, "settings": "{}"}
+        for seed in (0, 1)
+    ]
+    given_ = {("r0", "q1"): "TF", ("r1", "q1"): "TT", ("r0", "q2"): "FF", ("r1", "q2"): "??"}
+    evaluations = [
+        {"run": run, "step": 1, "benchmark": "aime", "question": question, "sample": sample}
+        | {"correct": {"T": True, "F": False}.get(mark), "length": 4 if run == "r0" else None}
+        | {"extracted": "7" if mark == "T" else "8", "finish": "stop"}
+        for (run, question), marks in given_.items()
+        for sample, mark in enumerate(marks)
+    ]
+    with made_catalog(runs=runs, evaluations=evaluations) as made:
+        names = ("arm_accuracy", "answer_votes", "benchmark_scores")
+        accuracy, *others = (answer(made, name) for name in names)
+    average = estimate(accuracy_table(accuracy, "a", "aime"))
+    assert average is not None
+    found = of_study({"a": {"aime": asdict(average)}}, accuracy, *others)["a"]["aime"]
+    assert (found["k"], found["questions"], found["ungraded"]) == (2, 1, 2)
+    assert found["avg_at_k"]["value"] == found["by_k"][0]["pass_at_k"] == 0.75
+    assert found["by_k"][-1] == {"k": 2, "pass_at_k": 1, "maj_at_k": 0.75}
+    assert found["pass_at_k"]["value"] == 1 and found["tokens"] == 4
 
 
 # Domains
@@ -162,9 +191,15 @@ def test_a_mean_over_benchmarks_has_the_spread_within_them() -> None:
     moved = balanced(values, names)
     easy, hard = values[:, :10], values[:, 10:]
     assert moved.mean(axis=1) == pytest.approx((hard.mean(axis=1) + easy.mean(axis=1)) / 2)
-    own = (easy[0].var() / 10 + hard[0].var() / 90) / 4
+    own = (easy[0].var(ddof=1) / 10 + hard[0].var(ddof=1) / 90) / 4
     assert bootstrap_mean(moved[:1]).se ** 2 == pytest.approx(own, rel=0.05)
     assert bootstrap_mean(values[:1] * weights(names)).se ** 2 > 2 * own  # what is not done
     assert balanced(values, ["hard"] * 100) is values
+    few = np.concatenate([values[:1, :2], values[:1, 10:]], axis=1)
+    own = (few[0, :2].var(ddof=1) / 2 + hard[0].var(ddof=1) / 90) / 4
+    wide = bootstrap_mean(balanced(few, ["easy"] * 2 + ["hard"] * 90))
+    assert wide.se**2 == pytest.approx(own, rel=0.05)
+    with pytest.raises(ValueError, match="easy has one question"):
+        balanced(few[:, 1:], ["easy"] + ["hard"] * 90)
     assert weights(["hard"] * 3).tolist() == [1, 1, 1]
     assert weights(names).mean() == pytest.approx(1)

@@ -7,6 +7,7 @@ import yaml
 from pydantic import ValidationError
 
 from exgrpo.errors import UserError
+from exgrpo.question_settings import Questions
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study, load_study, load_with_companions
 
@@ -277,3 +278,16 @@ def test_settings_that_contradict_each_other_are_refused(
     }
     with pytest.raises(ValidationError, match=message):
         RunSettings.model_validate({"study": "s", "arm": "a", "seed": 0, **values})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rejected", "validation", "test_id", "../../x", "a/b", "", "a\nb", "\x1b[31m", "é", ".x"],
+)
+def test_a_benchmark_has_the_name_of_a_file_of_its_own(name: str) -> None:
+    with pytest.raises(ValueError, match="a benchmark cannot be called"):
+        Questions.model_validate({"benchmarks": {name: {"dataset": "aime"}}})
+    assert (
+        "AIME-2024.v1"
+        in Questions.model_validate({"benchmarks": {"AIME-2024.v1": {"dataset": "aime"}}}).tests
+    )

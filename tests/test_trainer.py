@@ -13,12 +13,14 @@ from polars.testing import assert_frame_equal
 from prompted import prompted
 from safetensors.torch import load_file
 
+from exgrpo import trainer
 from exgrpo.batch import Outcome
 from exgrpo.grading import Grader
 from exgrpo.objective import shape
 from exgrpo.settings import Objective, Questions, RunSettings
 from exgrpo.tables.manifest import check_part, live_parts
 from exgrpo.trainer import train
+from pipeline.evaluate import best_step
 
 QUESTIONS = Questions(train=10, validation=4, test_id=1, test_ood=1, max_level=2, max_ood_level=3)
 
@@ -329,6 +331,44 @@ def test_a_group_that_is_not_wholly_graded_leaves_the_buffer_alone(
     assert (read(tmp_path, "steps")["ungraded"] == 8).all()
     assert read(tmp_path, "steps")["buffer_questions"].sum() == 0
     assert not any(part.table == "experience" for part in live_parts(tmp_path / "log"))
+
+
+def test_what_is_not_graded_moves_no_best(
+    base_folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = [None] * 8
+    graded = {0: nothing, 1: [True, False, *nothing[2:]], 2: [True, False] * 4, 3: nothing}
+    real, save, saved = trainer.evaluate, trainer.save_policy, []
+
+    def validated(*arguments: Any, **key: Any) -> list[dict[str, Any]]:
+        rows = real(*arguments, **key)
+        known = graded[key["step"]]
+        return [{**row, "correct": each} for row, each in zip(rows, known, strict=True)]
+
+    def spied(policy: Any, tokenizer: Any, folder: Path) -> None:
+        saved.append(folder.name)
+        save(policy, tokenizer, folder)
+
+    def told(metrics: dict[str, Any]) -> None:
+        saved.append(metrics["step"])
+
+    monkeypatch.setattr(trainer, "evaluate", validated)
+    monkeypatch.setattr(trainer, "save_policy", spied)
+    run(
+        tmp_path,
+        base_folder,
+        settings(training={"keep_best": True, "steps": 3}, evaluation={"every": 1}),
+        report=told,
+    )
+    assert saved == [1, "best", 2, 3, "final"]
+    assert best_step(tmp_path / "log") == 1
+    said = capsys.readouterr().out
+    for step in (0, 3):
+        assert f"step {step}: none of the 8 answers to the validation questions" in said
+    assert said.count("could be graded") == 2
 
 
 def test_difficulty_is_the_paper_s_three_ranges() -> None:

@@ -1,6 +1,7 @@
 """Tests of claims that compare the accuracy of two arms, paired by seed and question."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ from analysis.claims.show import show, with_interval
 from analysis.claims.training import NOISY, late_entropy
 from analysis.comparison import AccuracyTable, accuracy_table, domain_table, paired
 from analysis.domains import NAMES, balanced, weights
-from analysis.statistics import Bootstrap, bootstrap_mean
+from analysis.statistics import Bootstrap, Floats, bootstrap_mean
 
 BY_RUN = ("arm", "seed")
 
@@ -100,6 +101,8 @@ def weak_base_difference(claim: Claim, frames: Frames) -> Finding:
     if base.is_empty():
         raise NotTestableError("the base model was not tested")
     share = next(iter(_shares(base).values()))
+    if math.isnan(share):
+        raise NotTestableError("the grader could judge no answer of the base model to some test")
     if share >= bound:
         raise NotTestableError(
             f"it needs a base model below {100 * bound:g} % right, this one has {100 * share:.1f} %"
@@ -213,23 +216,22 @@ def _pairs(rows: pl.DataFrame, claim: Claim) -> AccuracyTable:
     """Differences by seed and question; NotTestableError where a benchmark has none."""
     tables = [domain_table(rows, arm, claim.domain or "in") for arm in two_arms(claim)]
     found = paired(*tables).complete()
-    for table in tables:
-        if missing := sorted(table.tests - found.tests):
-            raise NotTestableError(
-                f"no question of {missing[0]} has a value in every seed of both arms"
-            )
+    if missing := sorted(set(rows["benchmark"]) - found.tests):
+        raise NotTestableError(
+            f"no question of {missing[0]} has a value in every seed of both arms"
+        )
     return found
 
 
 def _mean_of(pairs: AccuracyTable) -> Bootstrap:
     """Over benchmarks, of which each weighs the same, of the mean over their questions."""
     whole = pairs.complete()
-    return _mean(balanced(whole.values, whole.benchmarks))
+    return _mean(whole.values, whole.benchmarks)
 
 
-def _mean(pairs: np.ndarray) -> Bootstrap:
+def _mean(pairs: Floats, benchmarks: Sequence[str] = ()) -> Bootstrap:
     try:
-        return bootstrap_mean(pairs)
+        return bootstrap_mean(balanced(pairs, list(benchmarks)))
     except ValueError as error:
         raise NotTestableError(str(error)) from error
 

@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from analysis.arms import BASE, arm_order
-from analysis.comparison import AccuracyTable
-from analysis.statistics import Bootstrap, Floats, bootstrap_mean, draw_weights, widen
+from analysis.statistics import Bootstrap, Floats, draw_weights, widen
 
 REPLICATES = 2_000
 SHOWN = 9  # arms that a figure and its sentences show; the query has all
@@ -79,14 +78,6 @@ def paired_difference(
     if len(made) < 2:
         return None
     return made[one,].minus(made[other,])
-
-
-def mean_of(table: AccuracyTable, replicates: int) -> Bootstrap | None:
-    """Mean over seeds and the questions that all of them have; None where there is none."""
-    try:
-        return bootstrap_mean(table.values, replicates)
-    except ValueError:
-        return None
 
 
 def _draw(tops: Floats, bottoms: Floats, replicates: int, seed: int) -> Floats:

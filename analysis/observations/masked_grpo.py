@@ -7,13 +7,18 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.behind import samples
-from analysis.comparison import CURVE_REPLICATES, LEVEL, accuracy_table, paired
+from analysis.comparison import (
+    CURVE_REPLICATES,
+    LEVEL,
+    benchmarks_by_domain,
+    mean_of,
+    paired,
+)
 from analysis.drawing import Frames, StudyFacts, say_empty, start
-from analysis.figures_accuracy import TEST_NAMES
-from analysis.observations.clustered import drawn_over, mean_of
+from analysis.observations.clustered import drawn_over
 from analysis.observations.marks import CHANGE, SHARE, add_bars, estimated, points
 from analysis.observations.observation import Observation
+from analysis.shown_tests import ShownTest, shown_tests
 from analysis.statistics import REPLICATES, Bootstrap
 from analysis.theme import MUTED, Look, look
 
@@ -30,7 +35,7 @@ def _arms(accuracy: pl.DataFrame) -> list[str]:
 
 def _differences(
     accuracy: pl.DataFrame,
-    benchmark: str,
+    test: ShownTest,
     arms: tuple[str, ...],
     pairs: tuple[tuple[str, str], ...] = PAIRS,
     replicates: int = REPLICATES,
@@ -38,10 +43,8 @@ def _differences(
     """`medium - easy` and so on, paired by seed and question, where both arms are there."""
     ending = "_matched" if arms == MATCHED else ""
     for one, other in pairs:
-        tables = (
-            accuracy_table(accuracy, f"masked_{name}{ending}", benchmark) for name in (one, other)
-        )
-        if made := mean_of(paired(*tables), replicates):
+        tables = (test.table(accuracy, f"masked_{name}{ending}") for name in (one, other))
+        if made := mean_of(paired(*tables), replicates, test.benchmarks):
             yield f"{one} − {other}", made
 
 
@@ -71,20 +74,20 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
     if not arms:
         return say_empty(start(facts, meaning), "no masked arm was trained and tested")
     rows = accuracy.filter(pl.col("arm").is_in(arms))
-    benchmarks = rows["benchmark"].unique().sort().to_list()
+    tests = shown_tests(benchmarks_by_domain(rows))
     updates = _updates(frames["run_updates"])
     plot = make_subplots(
         2,
-        len(benchmarks),
+        len(tests),
         shared_yaxes=True,
         vertical_spacing=0.14,
         horizontal_spacing=0.04,
-        subplot_titles=[TEST_NAMES.get(name, escape(name)) for name in benchmarks],
+        subplot_titles=[test.title for test in tests],
     )
-    for column, benchmark in enumerate(benchmarks, 1):
+    for column, test in enumerate(tests, 1):
         for arm in arms:
-            if made := mean_of(accuracy_table(rows, arm, benchmark), CURVE_REPLICATES):
-                rows_of = [samples(arm, benchmark=benchmark)]
+            if made := mean_of(test.table(rows, arm), CURVE_REPLICATES, test.benchmarks):
+                rows_of = [test.behind(arm)]
                 bars = estimated([(_label(arm, updates), made)], SHARE, rows_of)
                 add_bars(plot, arm, bars, look(arm), 1, column, horizontal=True)
         for group, ending, style in (
@@ -92,12 +95,12 @@ def draw(facts: StudyFacts, frames: Frames) -> go.Figure:
             (MATCHED, ", matched", Look(MUTED, "diamond", "solid")),
         ):
             pairs = PAIRS + PAIRS_TO_FULL
-            found = list(_differences(rows, benchmark, group, pairs, CURVE_REPLICATES))
-            rows_of = [samples(*_two(name, group), benchmark=benchmark) for name, _ in found]
+            found = list(_differences(rows, test, group, pairs, CURVE_REPLICATES))
+            rows_of = [test.behind(*_two(name, group)) for name, _ in found]
             bars = estimated([(f"{name}{ending}", made) for name, made in found], CHANGE, rows_of)
             add_bars(plot, f"paired{ending}", bars, style, 2, column, horizontal=True, form="+.3f")
         plot.add_vline(0, line_color=MUTED, line_width=1, row=2, col=column)
-    plot.update_xaxes(title_text="accuracy of the final model", tickformat=".0%", row=1)
+    plot.update_xaxes(title_text="accuracy of the tested model", tickformat=".0%", row=1)
     plot.update_xaxes(title_text="paired difference", tickformat="+.0%", row=2)
     plot.update_yaxes(type="category", autorange="reversed")
     plot.update_layout(
@@ -122,13 +125,13 @@ def lines(frames: Frames) -> list[str]:
             said.append(f"Not here: {', '.join(missing)}.")
         if len(missing) == len(group):
             continue
-        for benchmark in rows["benchmark"].unique().sort():
-            made = dict(_differences(rows, benchmark, group))
+        for test in shown_tests(benchmarks_by_domain(rows)):
+            made = dict(_differences(rows, test, group))
             if made:
                 text = "; ".join(f"{pair} {points(each)}" for pair, each in made.items())
                 first = next(iter(made.values()))
                 over = drawn_over(first.seeds, first.questions)
-                said.append(f"{name} on {benchmark}: {text} ({over}).")
+                said.append(f"{name} {test.phrase}: {text} ({over}).")
         said += _learned_from(frames["run_updates"], group, name)
     return said
 

@@ -4,18 +4,15 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
-from analysis.behind import rollouts, samples
-from analysis.comparison import CURVE_REPLICATES, accuracy_table, paired
+from analysis.behind import rollouts
+from analysis.comparison import CURVE_REPLICATES, benchmarks_by_domain, mean_of, paired
 from analysis.drawing import Frames, StudyFacts, say_empty, start
 from analysis.observations import evidence
-from analysis.observations.clustered import (
-    clustered_ratios,
-    drawn_over,
-    mean_of,
-)
+from analysis.observations.clustered import clustered_ratios, drawn_over
 from analysis.observations.evidence import said_change
 from analysis.observations.marks import percent, points
 from analysis.observations.observation import Observation
+from analysis.shown_tests import ShownTest, shown_tests
 from analysis.statistics import REPLICATES, Bootstrap
 from analysis.theme import BLUE, GREEN, ORANGE, PINK
 
@@ -39,6 +36,7 @@ SELECTORS = {
 }
 NO_DRAWS = "no question with more than one stored trajectory was visited for replay"
 ByMetric = dict[str, Bootstrap]
+ByTest = dict[tuple[str, ShownTest], Bootstrap]
 
 
 def _of_one_arm(frames: Frames) -> pl.DataFrame:
@@ -60,16 +58,16 @@ def _changes(picks: pl.DataFrame, total: str, count: str = "draws") -> ByMetric:
     return {metric: made[metric,].minus(made[CORRECT,]) for metric in METRICS if (metric,) in made}
 
 
-def _accuracy(frames: Frames, replicates: int = REPLICATES) -> dict[tuple[str, str], Bootstrap]:
-    """Accuracy of the method minus that of an arm that selects otherwise, by arm and benchmark."""
+def _accuracy(frames: Frames, replicates: int = REPLICATES) -> ByTest:
+    """Accuracy of the method minus that of an arm that selects otherwise, by arm and test."""
     accuracy = frames[ACCURACY]
     made = {}
-    for benchmark in accuracy["benchmark"].unique().sort():
-        method = accuracy_table(accuracy, OF_METHOD, benchmark)
+    for test in shown_tests(benchmarks_by_domain(accuracy)):
+        method = test.table(accuracy, OF_METHOD)
         for arm in SELECTORS:
-            pairs = paired(method, accuracy_table(accuracy, arm, benchmark))
-            if found := mean_of(pairs, replicates):
-                made[arm, benchmark] = found
+            pairs = paired(method, test.table(accuracy, arm))
+            if found := mean_of(pairs, replicates, test.benchmarks):
+                made[arm, test] = found
     return made
 
 
@@ -134,22 +132,22 @@ def _draw_picks(plot: go.Figure, picks: pl.DataFrame) -> None:
     plot.update_xaxes(range=[0, 103], row=1, col=1)
 
 
-def _draw_accuracy(plot: go.Figure, accuracy: dict[tuple[str, str], Bootstrap]) -> None:
+def _draw_accuracy(plot: go.Figure, accuracy: ByTest) -> None:
     arms = [arm for arm in SELECTORS if arm in {of for of, _ in accuracy}][::-1]
     looks = ((ORANGE, "square"), (GREEN, "diamond"), (PINK, "x"))
-    benchmarks = sorted({benchmark for _, benchmark in accuracy})
-    for place, benchmark in enumerate(benchmarks):
-        shift = 0.15 * ((len(benchmarks) - 1) / 2 - place)
+    tests = sorted({test for _, test in accuracy}, key=lambda test: test.name)
+    for place, test in enumerate(tests):
+        shift = 0.15 * ((len(tests) - 1) / 2 - place)
         evidence.add_estimates(
             plot,
-            benchmark,
-            [(at + shift, accuracy.get((arm, benchmark))) for at, arm in enumerate(arms)],
+            test.name,
+            [(at + shift, accuracy.get((arm, test))) for at, arm in enumerate(arms)],
             *looks[place % len(looks)],
             row=2,
             horizontal=True,
             factor=100.0,
             clip=(-100.0, 100.0),
-            behind=[samples(OF_METHOD, arm, benchmark=benchmark) for arm in arms],
+            behind=[test.behind(OF_METHOD, arm) for arm in arms],
         )
     plot.update_yaxes(
         tickvals=list(range(len(arms))), ticktext=arms, range=[-0.5, len(arms) - 0.5], row=2, col=1
@@ -211,7 +209,7 @@ def _accuracy_lines(frames: Frames) -> list[str]:
     there = [
         f"Accuracy of {OF_METHOD} minus {arm} (replays {what}): "
         + ", ".join(
-            f"{test} {points(found)} ({drawn_over(found.seeds, found.questions)})"
+            f"{test.name} {points(found)} ({drawn_over(found.seeds, found.questions)})"
             for (of, test), found in made.items()
             if of == arm
         )

@@ -12,21 +12,6 @@
 -- column answer: the answer in its normal form, as read in old logs; null: no answer could be read
 -- column votes: graded samples with this answer
 -- column correct: it is right
-with tested as (
-    select
-        runs.study,
-        runs.arm,
-        runs.seed,
-        evaluations.*
-    from evaluations
-    join scope($study, $run) as runs using (run)
-    where evaluations.benchmark <> 'validation'
-    qualify evaluations.step = tested_step(
-        runs.settings,
-        runs.steps,
-        max(evaluations.step) over (partition by evaluations.run, evaluations.benchmark)
-    )
-)
 select
     study,
     arm,
@@ -38,7 +23,7 @@ select
     coalesce(vote, extracted) as answer,
     count(*) as votes,
     bool_or(correct) as correct
-from tested
+from tested_samples($study, $run)
 where correct is not null
 group by study, arm, seed, run, step, benchmark, question, answer
 order by study, arm, seed, run, benchmark, question, answer

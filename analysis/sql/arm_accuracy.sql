@@ -1,4 +1,4 @@
--- purpose: How often is each test question answered right, by each final model and by the base model?
+-- purpose: How often is each test question answered right, by each tested model and by the base model?
 -- grain: a run, a benchmark and a question
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
@@ -17,38 +17,20 @@
 -- column checked: right samples whose chain could be checked
 -- column flawed: right samples whose chain is not valid
 select
-    runs.study,
-    runs.arm,
-    runs.seed,
-    runs.run,
-    evaluations.step,
-    evaluations.benchmark,
-    domain_of(evaluations.benchmark, max(evaluations.domain)) as domain,
-    evaluations.question,
-    max(evaluations.level) as level,
-    count(evaluations.correct) as samples,
-    count(*) filter (where evaluations.correct) as correct,
-    count(*) filter (
-        where evaluations.extracted is not null and evaluations.correct is not null
-    ) as extracted,
-    count(*) filter (where evaluations.correct and evaluations.chain_valid is not null) as checked,
-    count(*) filter (where evaluations.correct and not evaluations.chain_valid) as flawed
-from evaluations
-join scope($study, $run) as runs using (run)
-where evaluations.benchmark <> 'validation'
-group by
-    runs.study,
-    runs.arm,
-    runs.seed,
-    runs.run,
-    runs.settings,
-    runs.steps,
-    evaluations.step,
-    evaluations.benchmark,
-    evaluations.question
-qualify evaluations.step = tested_step(
-    runs.settings,
-    runs.steps,
-    max(evaluations.step) over (partition by runs.run, evaluations.benchmark)
-)
-order by runs.study, runs.arm, runs.seed, runs.run, evaluations.benchmark, evaluations.question
+    study,
+    arm,
+    seed,
+    run,
+    step,
+    benchmark,
+    domain_of(benchmark, max(domain)) as domain,
+    question,
+    max(level) as level,
+    count(correct) as samples,
+    count(*) filter (where correct) as correct,
+    count(*) filter (where extracted is not null and correct is not null) as extracted,
+    count(*) filter (where correct and chain_valid is not null) as checked,
+    count(*) filter (where correct and not chain_valid) as flawed
+from tested_samples($study, $run)
+group by study, arm, seed, run, step, benchmark, question
+order by study, arm, seed, run, benchmark, question

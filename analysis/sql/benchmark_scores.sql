@@ -15,26 +15,12 @@
 -- column k: least graded samples of a question
 -- column accuracy: avg@k: right samples of a question, mean over the questions [share]
 -- column pass_at_k: at least one of k samples right, unbiased, mean over the questions [share]
--- column maj_at_k: the most frequent answer of all samples of a question is right; answers that tie share the vote; mean over the questions [share]
+-- column maj_at_n: the most frequent answer of all n graded samples of a question is right (`exgrpo scores` has draws of k); answers that tie share the vote; mean over the questions [share]
 -- column answered: graded samples from which an answer could be read [share]
 -- column accuracy_answered: right ones among those [share]
 -- column truncated: graded samples cut at the length limit [share]
 -- column tokens: mean length of a graded sample [token]
-with tested as (
-    select
-        runs.study,
-        runs.arm,
-        runs.seed,
-        evaluations.*
-    from evaluations
-    join scope($study, $run) as runs using (run)
-    where evaluations.benchmark <> 'validation'
-    qualify evaluations.step = tested_step(
-        runs.settings,
-        runs.steps,
-        max(evaluations.step) over (partition by evaluations.run, evaluations.benchmark)
-    )
-),
+with tested as (from tested_samples($study, $run)),
 votes as (
     select
         run,
@@ -73,16 +59,8 @@ scored as (
         count(*) as questions,
         min(k) as k,
         avg(c / n) as accuracy,
-        avg(
-            case
-                when c = 0 then 0
-                when n - c < k then 1
-                else 1 - exp(
-                    lgamma(n - c + 1) - lgamma(n - c - k + 1) - lgamma(n + 1) + lgamma(n - k + 1)
-                )
-            end
-        ) as pass_at_k,
-        avg(coalesce(right_vote, 0)) as maj_at_k
+        avg(pass_at_k(n, c, k)) as pass_at_k,
+        avg(coalesce(right_vote, 0)) as maj_at_n
     from answers
     left join elected using (run, benchmark, question)
     group by run, benchmark
@@ -119,7 +97,7 @@ select
     scored.k,
     scored.accuracy,
     scored.pass_at_k,
-    scored.maj_at_k,
+    scored.maj_at_n,
     samples.answered / nullif(samples.samples, 0) as answered,
     samples."right" / nullif(samples.answered, 0) as accuracy_answered,
     samples.truncated,

@@ -11,7 +11,7 @@
 -- column bucket: bucket, 1 .. K-1 right answers
 -- column questions: questions in it after the step
 -- column retired_questions: questions retired so far
--- column train_questions: questions of the train split
+-- column train_questions: questions of the train split; of a data set those that the catalog holds, of any study, up to its limit
 with places as (
     select
         run,

@@ -9,7 +9,7 @@
 -- column buffer_questions: questions in the buffer after the step
 -- column buffer_trajectories: trajectories in the buffer after the step
 -- column retired_questions: questions retired so far
--- column train_questions: questions of the train split
+-- column train_questions: questions of the train split; of a data set those that the catalog holds, of any study, up to its limit
 -- column signal_share: groups with a non-zero advantage [share]
 -- column entropy: mean token entropy of the fresh rollouts [nat/token]
 select

@@ -7,6 +7,7 @@
 -- column seed: seed; null for a base model
 -- column run: run id
 -- column benchmark: benchmark
+-- column domain: `in` or `out` of the distribution trained on; null for validation
 -- column step: step of the checkpoint [step]
 -- column samples: samples of all questions
 -- column graded: graded ones
@@ -17,6 +18,7 @@ select
     runs.seed,
     runs.run,
     evaluations.benchmark,
+    domain_of(evaluations.benchmark, max(evaluations.domain)) as domain,
     evaluations.step,
     count(*) as samples,
     count(evaluations.correct) as graded,

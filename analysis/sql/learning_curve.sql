@@ -2,7 +2,7 @@
 -- grain: a run at one evaluated step
 -- param study text = null: the study; all if null
 -- param run text[] = null: runs; all if null
--- param benchmark text: validation, test_id or test_ood
+-- param benchmark text: validation, or a test that is asked at several steps
 -- column study: study
 -- column arm: arm
 -- column seed: seed of the run; null for the base model

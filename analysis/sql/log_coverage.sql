@@ -18,7 +18,7 @@
 -- column float_share: of the trajectories [share]
 -- column validations_expected: evaluations of validation that the settings ask for; null without
 -- column validations: steps with samples of validation
--- column test_samples: samples of other benchmarks at the last step
+-- column test_samples: samples of other benchmarks at the tested step
 -- column missing: what is missing; null if nothing is
 with visited as (
     select
@@ -56,18 +56,17 @@ logged as (
     from trajectories
     group by run
 ),
-evaluated as (
-    select
-        evaluations.run,
-        count(distinct evaluations.step) filter (where evaluations.benchmark = 'validation')
-            as validations,
-        count(*) filter (
-            where evaluations.benchmark <> 'validation'
-                and evaluations.step = coalesce(runs.steps, 0)
-        ) as test_samples
+validated as (
+    select run, count(distinct step) as validations
     from evaluations
-    join scope($study, $run) as runs using (run)
-    group by evaluations.run
+    semi join scope($study, $run) as runs using (run)
+    where benchmark = 'validation'
+    group by run
+),
+tested as (
+    select run, count(*) as test_samples
+    from tested_samples($study, $run)
+    group by run
 ),
 plans as (
     select
@@ -95,15 +94,16 @@ coverage as (
         1 + runs.steps // plans.every
             + (runs.steps = plans.planned and runs.steps % plans.every > 0)::int
             as validations_expected,
-        coalesce(evaluated.validations, 0) as validations,
-        coalesce(evaluated.test_samples, 0) as test_samples,
+        coalesce(validated.validations, 0) as validations,
+        coalesce(tested.test_samples, 0) as test_samples,
         absent.first_step,
         coalesce(by_step.uneven_steps, 0) as uneven_steps
     from scope($study, $run) as runs
     left join by_step using (run)
     left join absent using (run)
     left join logged using (run)
-    left join evaluated using (run)
+    left join validated using (run)
+    left join tested using (run)
     left join plans using (run)
 )
 select
@@ -154,7 +154,7 @@ select
                     validations_expected),
                 null
             ),
-            if(status = 'done' and test_samples = 0, 'test samples of the last step', null)
+            if(status = 'done' and test_samples = 0, 'test samples of the tested step', null)
         ),
         ''
     ) as missing

@@ -46,13 +46,7 @@ kinds as (
 curves as (
     select
         *,
-        case
-            when c = 0 then 0
-            when n - c < k then 1
-            else 1 - exp(
-                lgamma(n - c + 1) - lgamma(n - c - k + 1) - lgamma(n + 1) + lgamma(n - k + 1)
-            )
-        end as pass_at_k
+        pass_at_k(n, c, k) as pass_at_k
     from kinds
 )
 select

@@ -1,5 +1,6 @@
 """What the compare screen shows, as its address holds it, and the choices within it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,8 +8,6 @@ import polars as pl
 
 from analysis.arms import BASE, METHOD, REFERENCE, arm_order
 from analysis.pairs import FLIPS, Side
-
-FIRST_BENCHMARKS = ("test_id", "test_ood", "validation")
 
 FlipChoice = Literal["all", "right_wrong", "wrong_right", "right_right", "wrong_wrong"]
 View = Literal["sides", "unified", "entropy", "ratio"]
@@ -56,10 +55,15 @@ def chosen_arms(known: list[str], left: str | None, right: str | None) -> tuple[
     return left, right
 
 
-def chosen_benchmark(known: list[str], named: str | None) -> str:
-    """The benchmark that is named, else the first of the usual ones that there is."""
-    usual = [name for name in FIRST_BENCHMARKS if name in known]
-    return named if named in known and named is not None else [*usual, *sorted(known)][0]
+def chosen_benchmark(domains: Mapping[str, str | None], named: str | None) -> str:
+    """The benchmark that is named, else the first in distribution, else another test.
+
+    domains: `in` or `out` by benchmark, None for validation, which comes last.
+    """
+    if named is not None and named in domains:
+        return named
+    order = ("in", "out", None)
+    return min(domains, key=lambda name: (order.index(domains[name]), name))
 
 
 def side(address: Compare, name: Literal["left", "right"], arm: str, training: bool) -> Side:

@@ -8,13 +8,14 @@ import streamlit as st
 from analysis.behind import Behind, rollouts, samples
 from analysis.closing import (
     SCORES_HEADER,
-    SCORES_MEANING,
     UNADJUSTED,
     benchmark_rows,
     has_many_benchmarks,
     meaning,
+    scores_meaning,
 )
 from app.components.closing_table import closing_table
+from app.components.plain import plain
 from app.links import open_rows
 
 
@@ -49,7 +50,7 @@ def _benchmarks(study: str, comparison: dict[str, Any]) -> None:
         selection_mode=["single-row", "single-cell"],
         alt="Every benchmark and arm with its scores and intervals",
     )
-    st.caption(f"{SCORES_MEANING} A click on a row opens its samples.")
+    st.caption(f"{plain(scores_meaning(comparison))} A click on a row opens its samples.")
     if (row := clicked_row(event["selection"])) is not None:
         open_rows(study=study, **samples(table["arm"][row], benchmark=table["benchmark"][row]))
 

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from analysis.drawing import chosen_by_tests
 from app import data, state
 
 
@@ -25,3 +26,9 @@ def pick_study(kind: type[state.S], named: str | None) -> str:
     elif named is not None:
         st.warning("Study: the catalog does not hold the one that the address names.")
     return study
+
+
+def say_chosen_by_tests(study: str) -> None:
+    """A warning where the tested checkpoint was chosen by test questions."""
+    if what := chosen_by_tests(data.answer("study_runs", study=study)):
+        st.warning(f"Tested: the {what}. Its accuracies are too high for questions that are new.")

@@ -31,7 +31,7 @@ from app.components.figure import show_titled
 from app.components.plain import plain
 from app.components.row_picker import row_picker
 from app.components.run_tables import difference_table
-from app.components.study_picker import pick_study
+from app.components.study_picker import pick_study, say_chosen_by_tests
 from app.links import TRAJECTORIES, named_query, rows_query
 
 WIDTHS = {"the paper": 120, "this study": 190, "from": 165}  # px
@@ -56,6 +56,7 @@ def show() -> None:
     address = state.read(Claims)
     study = pick_study(Claims, address.study)
     ledger = _ledger(study)
+    say_chosen_by_tests(study)
     _counts(ledger)
     _filters(address, judged=any(verdict for _, verdict in ledger))
     claims = listed(ledger, address.verdict, address.kind, address.order)

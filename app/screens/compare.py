@@ -10,7 +10,7 @@ from app.components.compare_responses import show_question, show_trajectories
 from app.components.compare_result import pairing, show_result
 from app.components.compare_sides import pick_side
 from app.components.compare_state import Compare, chosen_arms, chosen_benchmark
-from app.components.study_picker import pick_study
+from app.components.study_picker import pick_study, say_chosen_by_tests
 
 MODES = {"evaluation": "evaluation samples", "training": "fresh training rollouts"}
 NO_EVALUATIONS = (
@@ -27,6 +27,7 @@ def show() -> None:
             study = pick_study(Compare, address.study)
             checkpoints = data.answer("compare_checkpoints", study=study)
             benchmark = _on(address, checkpoints)
+        say_chosen_by_tests(study)
         _sides(
             study,
             address,
@@ -89,8 +90,9 @@ def _on(address: Compare, checkpoints: pl.DataFrame) -> str | None:
     )
     if address.on == "training":
         return None
-    known = checkpoints["benchmark"].unique().sort().to_list()
-    benchmark = chosen_benchmark(known, address.benchmark)
+    domains = dict(checkpoints.select("benchmark", "domain").sort("benchmark").iter_rows())
+    known = list(domains)
+    benchmark = chosen_benchmark(domains, address.benchmark)
     st.selectbox(
         "Benchmark",
         known,

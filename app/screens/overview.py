@@ -28,7 +28,7 @@ CARDS_A_ROW = 3
 Section = Literal["curves", "accuracy", "claims", "health", "training", "observed"]
 SECTIONS: dict[Section, str] = {
     "curves": "Learning curves",
-    "accuracy": "Accuracy at the end",
+    "accuracy": "Accuracy",
     "claims": "Claims",
     "health": "Run health",
     "training": "Training",

@@ -21,6 +21,7 @@ from exgrpo.judges.arithmetic import (
 )
 from exgrpo.judges.notation import plain
 from exgrpo.judges.rounding import agree
+from exgrpo.number_words import OTHER_VALUE
 
 MOST = 1000  # possible equations of one text that are looked at
 
@@ -58,19 +59,13 @@ _SHORT_WORDS = re.compile(
     r"is|so|we|to|or|as|at|by|if|it|he|in|an|be|on|of|no|us|my|do|up|cm|mm|km|kg|ml|ft|mg",
     re.I,
 )
-# Words that make another value of the number beside them.
+# Words that make another value of the number behind them; of one before them: `OTHER_VALUE`.
 _BEFORE = re.compile(
     r"of|than|times|plus|minus|by|over|from|per|twice|double|triple|half|thrice|choose|mod"
     r"|modulo|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|lg|exp|gcd|lcm|max|min|det"
     r"|abs|floor|ceil|sqrt|root|square|cube|squared|cubed|negative|dozen|hundred|thousand"
     r"|million|billion|sum|product|difference|quotient|average|mean|base|between|number"
     r"|function",
-    re.I,
-)
-_BEHIND = re.compile(
-    r"mod|modulo|base|remainder|rem|with|choose|times|plus|minus|squared|cubed|dozen|dozens"
-    r"|score|hundred|thousand|million|billion|trillion|pairs|pair|half|halves|quarters|thirds"
-    r"|tenths|hundredths|factorial|or|over|percentage",
     re.I,
 )
 # "a total of 3 + 5 = 8", where "of" takes nothing of the sum.
@@ -227,7 +222,7 @@ def _begins_behind(text: str, tokens: list[_Token], place: int) -> bool:
         return False
     if behind.text == "a":  # "= 60 a month"
         return place + 1 < len(tokens) and _is_prose(tokens[place + 1])
-    return _is_prose(behind) and not _BEHIND.fullmatch(behind.text)
+    return _is_prose(behind) and behind.text.lower() not in OTHER_VALUE
 
 
 def _holds(left: _Side, right: _Side, approximate: bool) -> bool | None:

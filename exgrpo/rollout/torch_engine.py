@@ -32,6 +32,8 @@ def generate(
     of = [index for index, own in enumerate(seeds) for _ in own]
     flat = [seed for own in seeds for seed in own]
     rollouts: dict[int, Rollout] = {}
+    if not flat:
+        return [[] for _ in seeds]
     with computing(model):
         prompted = prefill(model, prompts)
         for rows in _batches([len(prompts[index]) for index in of], sampling.batch):

@@ -6,7 +6,9 @@ A shape is recognised by the keys of its lines. A label that a file carries is k
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_uppercase
 
+from exgrpo.data_set_shapes import UnfitRowError, options_of, with_options
 from exgrpo.errors import UserError
 from exgrpo.golds import gold_of
 from exgrpo.row_files import Row
@@ -60,6 +62,23 @@ def _nemo(row: Row, at: Place) -> list[Row]:
 def _openmath(row: Row, at: Place) -> list[Row]:
     row = {**row, "question": row["problem"]}
     return [_response(row, row["expected_answer"], row["generated_solution"], None, at)]
+
+
+def _mmlu_pro(row: Row, at: Place) -> list[Row]:
+    gold, chosen = row["answer"], row["pred"]
+    try:
+        options = options_of(row["options"])
+    except UnfitRowError as error:
+        raise UserError(f"{at.where}: {error}. Mend them, or remove the row.") from error
+    letters = ascii_uppercase[: len(options)]
+    if gold is not None and gold not in list(letters):
+        raise UserError(
+            f"{at.where}: the answer is {gold!r}, the letters are {letters}. Mend it, or remove "
+            f"the row."
+        )
+    question = with_options(text(row, "question", at), options)
+    right = None if chosen is None else chosen == gold
+    return [_response({"question": question}, gold, row["generated_text"], right, at)]
 
 
 def _generic(row: Row, at: Place) -> list[Row]:
@@ -131,6 +150,15 @@ SHAPES = (
         "one line a response, no labels",
         {"problem": "text, question", "generated_solution": "response", "expected_answer": "gold"},
         _openmath,
+    ),
+    Shape(
+        "mmlu-pro",
+        ("question", "options", "answer", "generated_text", "pred"),
+        "prose+mcq",
+        "one line a response to a multiple choice; pred is the letter that was read, or null",
+        {"question": "text, question", "options": "text", "generated_text": "response"}
+        | {"answer": "gold", "pred": "judgements"},
+        _mmlu_pro,
     ),
     Shape(
         "generic",
