@@ -130,7 +130,7 @@ def test_one_that_is_done_is_left_and_one_of_other_golds_begun_anew(
     assert attempts(made / "log") == 1  # of the new log
     assert after.drop("correct").equals(before.drop("correct"))
     assert after["correct"].sum() != before["correct"].sum()
-    unreadable = json.dumps(json.loads(first) | {"gold": "none"})
+    unreadable = json.dumps(json.loads(first) | {"kind": "mcq"})  # its gold is no letter
     file.write_text("\n".join([unreadable, *rest]) + "\n")
     (made / "begun.json").unlink()  # as an older version left it
     evaluate_base(folder)

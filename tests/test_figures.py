@@ -91,7 +91,7 @@ def test_no_figure_of_empty_answers_fails(
 ) -> None:
     facts = study_facts("demo", frames["study_runs"])
     empty = {name: frame.clear() for name, frame in frames.items()}
-    none = {"level": 0.95, "benchmarks": [], "arms": [], "learning_curves": {}}
+    none = {"level": 0.95, "domains": {"in": [], "out": []}, "arms": [], "learning_curves": {}}
     for figure in all_figures(facts, empty, none):
         texts = [note.text for note in figure.plot.layout.annotations]
         assert any("Nothing to show" in text for text in texts), figure.name

@@ -22,6 +22,7 @@ from screens import open_screen, texts
 from test_status import begin, log_steps, tree
 from test_trainer import read
 
+from analysis import compaction
 from analysis.catalog import open_catalog
 from analysis.errors import UserError as AnalysisError
 from analysis.live import statuses
@@ -29,7 +30,8 @@ from analysis.queries import ask
 from exgrpo.errors import UserError
 from exgrpo.studies import Study, load_study
 from exgrpo.tables import DERIVED, RUNS, TABLES
-from exgrpo.tables.manifest import Part, listed_parts
+from exgrpo.tables.manifest import listed_parts
+from exgrpo.tables.schema import Table
 from pipeline import live_catalog as live_module
 from pipeline.base_model import make_base_model
 from pipeline.files import run_folder
@@ -284,27 +286,25 @@ def test_a_log_that_comes_and_goes_is_no_error(live: DemoResults) -> None:
     assert seen <= {0, 2, 4, STEPS}, "of parts of two steps, each as a whole"
 
 
-def test_a_part_that_is_torn_after_its_check_is_looked_at_again(
-    live: DemoResults, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check, parts, torn = live_module.check_part, live_module._parts, []
+def test_a_torn_part_is_read_again(live: DemoResults, monkeypatch: pytest.MonkeyPatch) -> None:
+    check, parts, torn = compaction._check_part, live_module._parts, []
 
-    def tear(log: Path, part: Part) -> Path:
-        path = check(log, part)
-        if part.table == "steps" and len(torn) < 2:
-            torn.append((path, path.read_bytes()))
+    def tear(path: Path, table: Table) -> int:
+        content, rows = path.read_bytes(), check(path, table)
+        if table.name == "steps" and len(torn) < 2:
+            torn.append((path, content))
             path.write_bytes(b"PAR1")
-        return path
+        return rows
 
     def look_again(source: Source) -> dict[str, list[Path]]:
         for path, content in torn:
             path.write_bytes(content)
         return parts(source)
 
-    monkeypatch.setattr(live_module, "check_part", tear)
+    monkeypatch.setattr(compaction, "_check_part", tear)
     monkeypatch.setattr(live_module, "_parts", look_again)
-    whole = STEPS * len(live.study.runs)
-    assert count(live.results, "FROM steps SELECT count(*)") == whole and len(torn) == 2
+    found = count(live.results, "FROM steps SELECT count(*)")
+    assert (found, len(torn)) == (STEPS * len(live.study.runs), 2)
 
 
 def test_without_a_catalog_live_is_named_and_works(live: DemoResults, capsys: Captured) -> None:
