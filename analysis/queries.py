@@ -99,7 +99,7 @@ def explain_named(connection: duckdb.DuckDBPyConnection, name: str, parameters: 
         try:
             return _plan(cursor, query.sql, bound)
         except duckdb.Error as error:
-            raise UserError(f"query {name!r}: {explain(error)}") from error
+            raise UserError(f"query {name!r}: {_explain_ours(error)}") from error
 
 
 def _plan(cursor: duckdb.DuckDBPyConnection, statement: str, bound: dict[str, Any]) -> str:
@@ -140,7 +140,7 @@ def answer(connection: duckdb.DuckDBPyConnection, name: str, **parameters: Any) 
         try:
             return cursor.sql(query.sql, params=bound).pl()
         except duckdb.Error as error:
-            raise UserError(f"query {name!r}: {explain(error)}") from error
+            raise UserError(f"query {name!r}: {_explain_ours(error)}") from error
 
 
 def ask_named(
@@ -160,7 +160,7 @@ def ask_named(
         try:
             rows, cut = _first_rows(cursor.sql(query.sql, params=bound), limit + 1)
         except (duckdb.Error, OSError) as error:
-            raise UserError(f"query {name!r}: {explain(error)}") from error
+            raise UserError(f"query {name!r}: {_explain_ours(error)}") from error
     return Answer(rows.head(limit), cut or rows.height > limit, time.perf_counter() - start)
 
 
@@ -280,6 +280,13 @@ def asking(
             yield cursor
         except duckdb.Error as error:
             raise UserError(f"{about}: {explain(error)}") from error
+
+
+def _explain_ours(error: Exception) -> str:
+    """The message for a query of ours: what it misses, an older catalog lacks."""
+    older = isinstance(error, duckdb.CatalogException | duckdb.BinderException)
+    remedy = " The catalog is of another version: build it again with `exgrpo catalog`."
+    return explain(error) + remedy * older
 
 
 def explain(error: Exception) -> str:

@@ -96,6 +96,9 @@ def _comparison(path: Path, study: str) -> dict[str, Any]:
     for key in ("planned", "tested"):
         if key not in comparison:
             raise _other_version(path, study, f"no key {key!r}")
+    scores = [found for entry in comparison["arms"] for found in entry["scores"].values()]
+    if any("ungraded" not in found for found in scores):
+        raise _other_version(path, study, "no key 'ungraded'")
     return comparison
 
 

@@ -150,13 +150,13 @@ def load_splits(
         if split == "train" or (split == "validation" and not settings.validate_on_tests):
             found = _without(found, partial(_taken, taken))
         found = with_prompts(found, ask, settings.max_prompt_tokens, control)
-        if asked.limit is not None:
-            found = limited(found, asked.limit, settings.seed)
         if not found.placed:
             raise UserError(
                 f"split {split!r}, data set {asked.dataset!r}: no question is left: "
                 f"{counted(found.reasons)}. Choose other data sets or a higher max_prompt_tokens."
             )
+        if asked.limit is not None:
+            found = limited(found, asked.limit, settings.seed)
         loaded[split] = found
         taken |= {each.id: A_TEST if is_test else A_VALIDATION for each in found.questions}
     return loaded
@@ -189,7 +189,8 @@ def limited(loaded: Loaded, limit: int, seed: int) -> Loaded:
     if limit > len(loaded.placed):
         raise UserError(
             f"data set {loaded.name!r}: key `limit` is {limit}, and {len(loaded.placed)} questions "
-            f"are left. Lower it, or leave it out for all of them."
+            f"are left ({counted(loaded.reasons) or 'none left out'}). Lower it, or leave it out "
+            f"for all of them."
         )
     ids = sorted((each.question.id for each in loaded.placed), key=partial(_drawn, seed=seed))
     chosen = set(ids[:limit])

@@ -169,11 +169,12 @@ def stop_ids(
     """
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = configured if isinstance(configured, list) else [configured]
-    ids = [*ids, *(_token_id(tokenizer, text) for text in extra), tokenizer.eos_token_id]
+    ids = [*ids, *(token_id(tokenizer, text) for text in extra), tokenizer.eos_token_id]
     return tuple(sorted({each for each in ids if each is not None}))
 
 
-def _token_id(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
+def token_id(tokenizer: PreTrainedTokenizerBase, text: str) -> int:
+    """The id of the token with this text, from `settings.prompt.stop`. UserError if it is none."""
     known = tokenizer.get_vocab().get(text)
     ids = tokenizer(text, add_special_tokens=False).input_ids if known is None else [known]
     if len(ids) != 1 or tokenizer.decode(ids) != text:

@@ -74,6 +74,17 @@ def prompt_ids(
     return [beginning, *ids] if adds_one and ids[:1] != [beginning] else ids
 
 
+def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The id that stands for what a tokenizer cannot spell; -1 for one that can spell all."""
+    token = tokenizer.unk_token
+    if token is None and (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        token = getattr(backend.model, "unk_token", None)
+    found = None if token is None else tokenizer.convert_tokens_to_ids(token)
+    # Where it is the end token as well (GPT-2), every byte can be spelt.
+    ends = (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    return found if isinstance(found, int) and found not in ends else -1
+
+
 def with_prompt_ids(
     questions: Sequence[Question], settings: Prompt, tokenizer: PreTrainedTokenizerBase
 ) -> list[Question]:

@@ -4,9 +4,9 @@ Every default names its source, as in `exgrpo.settings`.
 """
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from exgrpo.section import Section
 
@@ -41,8 +41,9 @@ class Questions(Section):
     seed: int = 0
     train: Count | DataSet = 600  # [ours] measured in the feasibility probe
     validation: Count | DataSet = 160  # [ours] held-out questions for the learning curves
-    test_id: int = Field(400, ge=0)  # [ours] made; 0: none
-    test_ood: int = Field(400, ge=0)  # [ours] made, with the levels above `max_level`; 0: none
+    # [ours] made; 0: none, which it is beside loaded training questions unless it is given
+    test_id: int = Field(400, ge=0)
+    test_ood: int = Field(400, ge=0)  # [ours] the same, with the levels above `max_level`
     min_level: int = Field(1, ge=1)  # [ours] steps of the shortest made question
     max_level: int = Field(8, ge=1)  # [ours] steps of the longest one in distribution
     max_ood_level: int = Field(12, ge=2)  # [ours] out of distribution: max_level + 1 .. this
@@ -52,11 +53,18 @@ class Questions(Section):
     validate_on_tests: bool = False
     max_prompt_tokens: int = Field(1024, ge=1)  # [paper] questions with longer prompts are left out
 
-    @model_validator(mode="after")
-    def _ordered(self) -> "Questions":
-        if not self.min_level <= self.max_level < self.max_ood_level:
-            raise ValueError("need min_level <= max_level < max_ood_level")
-        for name in self.benchmarks:
+    @model_validator(mode="before")
+    @classmethod
+    def _tests_like_training(cls, given: Any) -> Any:
+        """Nothing is made of the built-in task that nobody asked for."""
+        if isinstance(given, dict) and isinstance(given.get("train"), dict | DataSet):
+            return dict.fromkeys(MADE_TESTS, 0) | given
+        return given
+
+    @field_validator("benchmarks")
+    @classmethod
+    def _names_of_files(cls, benchmarks: dict[str, Benchmark]) -> dict[str, Benchmark]:
+        for name in benchmarks:
             if name in TAKEN:
                 raise ValueError(f"a benchmark cannot be called {name!r}: that is another file")
             if not _NAME.fullmatch(name):
@@ -64,6 +72,12 @@ class Questions(Section):
                     f"a benchmark cannot be called {name!r}: a name is of letters a to z, digits, "
                     f"`.`, `_` and `-`, and begins with a letter or digit"
                 )
+        return benchmarks
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Questions":
+        if not self.min_level <= self.max_level < self.max_ood_level:
+            raise ValueError("need min_level <= max_level < max_ood_level")
         if not self.tests:
             raise ValueError("nothing to test with: give test_id, test_ood or benchmarks")
         return self

@@ -44,10 +44,23 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe, and strict: a key that stands twice would silently lose its first value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if key.value != "<<"]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} stands twice", key.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> Any:
     """What the file holds. UserError when it is no YAML."""
     try:
-        return yaml.safe_load(path.read_text())
+        return yaml.load(path.read_text(), _Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: no valid YAML: {error}. Mend the line named.") from error
 
@@ -93,6 +106,8 @@ def _explain(model: type[BaseModel], item: Any, path: Path, prefix: str) -> str:
             f"{path}: unknown key `{name}` (value {found!r}). "
             f"{suggest(keys[-1], known)}Known here: {', '.join(known)}."
         )
+    if item["type"] == "missing":
+        return f"{path}: key `{name}` is missing. Add it."
     message = item["msg"].removeprefix("Value error, ")
     if not keys:  # it concerns several sections at once
         return f"{path}: {prefix.replace('.', ': ')}{message}."

@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from exgrpo import questions
 from exgrpo.data_sets import Ask, Loaded, load_splits
 from exgrpo.errors import UserError
-from exgrpo.policy import load_tokenizer, tokenizer_hash
-from exgrpo.prompts import control_texts, prompts_hash, render, with_prompt_ids
+from exgrpo.policy import load_tokenizer, token_id, tokenizer_hash
+from exgrpo.prompts import control_texts, prompts_hash, render, unknown_id, with_prompt_ids
 from exgrpo.questions import Question
 from exgrpo.records import Recorder, write_whole
 from exgrpo.settings import RunSettings
@@ -39,6 +39,8 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
     """
     settings = study.any_run
     tokenizer = load_tokenizer(made_base(study, results))
+    for text in settings.prompt.stop:
+        token_id(tokenizer, text)  # to say now what training would say later
     ask = partial(with_prompt_ids, settings=settings.prompt, tokenizer=tokenizer)
     loaded = load_splits(settings.questions, config, ask, control_texts(tokenizer))
     splits = _splits(settings, loaded, ask)
@@ -59,8 +61,14 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
         tokenizer=tokenizer_hash(tokenizer),
         prompts={split: prompts_hash(members) for split, members in splits.items()},
     )
+    unknown = unknown_id(tokenizer)
     for split, members in splits.items():
         print(f"{split}: {loaded[split].summary if split in loaded else f'{len(members)} made'}")
+        if strange := sum(unknown in each.prompt_ids for each in members):
+            print(
+                f"{split}: WARNING: {strange} of {len(members)} prompts hold what this model's "
+                f"tokenizer cannot spell: the model does not see it. Is settings.base right?"
+            )
 
 
 def _splits(

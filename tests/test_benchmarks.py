@@ -1,5 +1,6 @@
 """A study of several loaded benchmarks: means over domains, claims, scores, and what shows them."""
 
+import copy
 import json
 import re
 import shutil
@@ -21,6 +22,7 @@ from analysis.closing import tested as words_of
 from analysis.comparison import compare, domain_table, estimate, paired
 from analysis.domains import weights
 from analysis.drawing import study_facts
+from analysis.errors import UserError
 from analysis.queries import answer
 from analysis.stage_outputs import read_stage_outputs
 from analysis.statistics import permutation_p
@@ -342,3 +344,16 @@ def test_every_view_stands_on_loaded_questions(
     test = open_screen(name, study="demo", **address)
     assert not test.error
     assert said in re.sub(r"[\\*\u2060]", "", texts(test))
+
+
+def test_an_analysis_of_another_version_is_to_be_made_again(
+    many: tuple[Study, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    study, results, comparison = many
+    analyses = tmp_path / study.name / "analyses"
+    shutil.copytree(results / study.name / "analyses", analyses)
+    older = copy.deepcopy(comparison)
+    del older["arms"][0]["scores"]["aime"]["ungraded"]
+    (analyses / "comparison.json").write_text(json.dumps(older))
+    with pytest.raises(UserError, match="another version"):
+        read_stage_outputs(tmp_path, study.name)

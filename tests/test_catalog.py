@@ -11,7 +11,7 @@ from lake_fixture import STUDY, DemoResults, demo_study
 from analysis.catalog import open_catalog
 from analysis.catalog_build import INFO
 from analysis.errors import UserError
-from analysis.queries import ask
+from analysis.queries import answer, ask
 from analysis.tokens import read_tokens
 from exgrpo.tables import DERIVED, TABLES
 from pipeline.catalog import build_catalog
@@ -139,3 +139,10 @@ def test_a_results_folder_with_brackets_and_quotes_works(
     assert read_tokens(results / "lake", row["run"], row["trajectory"]).height == len(
         row["token_ids"]
     )
+
+
+def test_a_catalog_of_another_version_is_to_be_built_again(tmp_path: Path) -> None:
+    path = tmp_path / "old.duckdb"
+    duckdb.connect(path).close()
+    with open_catalog(path) as connection, pytest.raises(UserError, match="another version"):
+        answer(connection, "benchmark_scores")

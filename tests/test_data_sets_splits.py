@@ -127,8 +127,11 @@ def test_a_control_token_in_a_question_is_named_and_left_out(config: Path) -> No
 
 
 def test_too_few_questions_is_an_error(config: Path, base_folder: str) -> None:
-    with pytest.raises(UserError, match="data set 'train': key `limit` is 11, and 10 questions"):
+    with pytest.raises(UserError, match="key `limit` is 11, and 10 questions .*15 also a test"):
         load(config, base_folder, **{**SPLITS, "train": {"dataset": "train", "limit": 11}})
+    short = {**SPLITS, "train": {"dataset": "train", "limit": 3}, "max_prompt_tokens": 2}
+    with pytest.raises(UserError, match="split 'easy'.*no question is left: 15 prompt too long"):
+        load(config, base_folder, **short)
     both = {"train": {"dataset": "test"}, "benchmarks": SPLITS["benchmarks"]}
     with pytest.raises(UserError, match=r"'train'.*no question is left: 15 also a test question"):
         load(config, base_folder, **both)
@@ -280,7 +283,7 @@ def test_an_edit_of_a_description_makes_the_questions_anew(study: Study, config:
         (
             {"train": {"datset": "train"}},
             [
-                "key `settings.questions.train.dataset`: Field required",
+                "key `settings.questions.train.dataset` is missing. Add it.",
                 "unknown key `settings.questions.train.datset` (value 'train'). Did you mean 'data",
             ],
         ),

@@ -29,7 +29,14 @@ from transformers import PreTrainedTokenizerBase
 from exgrpo.errors import UserError
 from exgrpo.policy import load_tokenizer
 from exgrpo.pretraining import make_tokenizer
-from exgrpo.prompts import SYSTEM, prompt_ids, prompts_hash, render, with_prompt_ids
+from exgrpo.prompts import (
+    SYSTEM,
+    prompt_ids,
+    prompts_hash,
+    render,
+    unknown_id,
+    with_prompt_ids,
+)
 from exgrpo.question_settings import Example, Prompt, Questions
 from exgrpo.questions import Question, make_splits
 from exgrpo.settings import RunSettings
@@ -235,3 +242,11 @@ def test_trap_35_question_files_of_another_tokenizer_are_refused(tmp_path: Path)
     require_prompts(tmp_path, "0123456789abcdef")
     with pytest.raises(UserError, match=r"another tokenizer.*0123456789abcdef.*fedcba.*Remove"):
         require_prompts(tmp_path, "fedcba9876543210")
+
+
+def test_what_a_tokenizer_cannot_spell_has_an_id_that_is_looked_for() -> None:
+    chains = make_tokenizer()
+    words = prompt_ids(Question("Tom has 10 pens.", "10", None, "mine"), Prompt(), chains)
+    assert unknown_id(chains) in words
+    assert unknown_id(chains) not in prompt_ids(Question("7+5=", "2", 1, "chain"), Prompt(), chains)
+    assert [unknown_id(each()) for each in (qwen, smollm)] == [-1, -1]

@@ -291,3 +291,25 @@ def test_a_benchmark_has_the_name_of_a_file_of_its_own(name: str) -> None:
         "AIME-2024.v1"
         in Questions.model_validate({"benchmarks": {"AIME-2024.v1": {"dataset": "aime"}}}).tests
     )
+
+
+def test_a_key_that_stands_twice_loses_no_value_in_silence(tmp_path: Path) -> None:
+    write(tmp_path, STUDY, a=ARM)
+    (tmp_path / "studies" / "s.yaml").write_text("title: t\narms: [a]\nseeds: [0]\nseeds: [1]\n")
+    with pytest.raises(UserError, match=r"(?s)studies/s.yaml.*'seeds' stands twice.*line 3"):
+        load_study("s", tmp_path)
+
+
+def test_a_key_that_is_missing_is_to_be_added(tmp_path: Path) -> None:
+    write(tmp_path, {"arms": ["a"], "seeds": [0]}, a=ARM)
+    with pytest.raises(UserError, match=r"studies/s.yaml: key `title` is missing. Add it."):
+        load_study("s", tmp_path)
+
+
+def test_beside_loaded_training_questions_nothing_is_made_unasked() -> None:
+    loaded = {"train": {"dataset": "d"}, "validation": {"dataset": "e"}}
+    tests = {"benchmarks": {"b": {"dataset": "f"}}}
+    assert set(Questions.model_validate({**loaded, **tests}).tests) == {"b"}
+    assert Questions.model_validate({**loaded, "test_id": 5}).tests == {"test_id": 5}
+    with pytest.raises(ValidationError, match="nothing to test with"):
+        Questions.model_validate(loaded)

@@ -98,12 +98,18 @@ def shortcut_auroc(claim: Claim, frames: Frames) -> Finding:
 
 
 def _arm_rows(claim: Claim, frames: Frames, *kept: pl.Expr) -> pl.DataFrame:
-    rows = answer_of(claim, frames).filter(pl.col("arm") == claim.arms[0], *kept)
+    arm = answer_of(claim, frames).filter(pl.col("arm") == claim.arms[0])
+    shared_seeds(claim, arm)
+    rows = arm.filter(*kept)
+    if rows.is_empty():
+        raise NotTestableError(f"none of the answers of `{claim.arms[0]}` is of the kind compared")
     shared_seeds(claim, rows)
     return rows
 
 
 def _validity_rows(claim: Claim, frames: Frames, *kept: pl.Expr) -> pl.DataFrame:
+    if _arm_rows(claim, frames)["chain_valid"].is_null().all():
+        raise NotTestableError("no chain was checked: this task has no exact check of its steps")
     rows = _arm_rows(claim, frames, pl.col("chain_valid").is_not_null(), *kept)
     rows = with_bands(rows).with_columns(flawed=~pl.col("chain_valid"))
     if rows["flawed"].n_unique() < 2:
