@@ -21,10 +21,17 @@ from exgrpo import equality
 
 _DIGITS = 200  # digits to which two irrational numbers must agree
 _SHORTEST_APPROXIMATION = 15  # digits from which a decimal may stand for an irrational number
-_POINTS = 6  # points at which two formulas must agree
+_POINTS = 6  # fractions at which two formulas must agree
+_WHOLE_POINTS = 7  # whole numbers from 1 at which they must agree, where (-1)^n is real
+_FAR_WHOLE = (10, 16, 27, 64, 100, 999)  # and these, where a floor or ceiling makes steps
+_COUNTERS = frozenset("ijklmnpqrstKMN")  # letters that stand for whole numbers in a floor
 _DECIMAL = re.compile(r"(\d*)\.(\d+)|(\d+)\.(?!\d)")
-# What the parser would drop without a word: primes, dots for more digits, text, "about".
-_UNREADABLE = re.compile(r"'|\\(?:prime|ldots|text|approx|boxed)(?![a-zA-Z])")
+# What the parser would drop without a word: primes, dots for more digits, text, "about", signs
+# that it does not know, an index of a number. Numbers side by side, 2 3 or 2{3}, it adds.
+_UNREADABLE = re.compile(
+    r"'|[^\x00-\x7f]|\d\s*_|(?<![\w^.])\d+\s+\d+(?![\d/])|(?<![\w^{}.])\d+\s*(?:\\?\{|\[)"
+    r"|\\(?:prime|ldots|text|approx|boxed|equiv|phantom|vspace)(?![a-zA-Z])"
+)
 _NORMALIZED = NormalizationConfig(malformed_operators=True, nits=True, boxed="none")
 # R and r are two symbols.
 _CASED = ConversionConfig(lowercase_symbols=False)
@@ -33,6 +40,12 @@ _PLAIN_DECIMAL = re.compile(r"[-+]?(\d*\.\d+)")
 _POWER_OF_FUNCTION = re.compile(
     r"(\\(?:sin|cos|tan|cot|sec|csc)\^(?:\w|\{\w+\}))\s*(\d*(?:[a-zA-Z]|\\(?!frac|sqrt)[a-z]+))"
 )
+# The parser reads 2(3) as a mixed number, 2\frac12\pi as 2 times the rest, 1/2 x as 1/(2x).
+_PRODUCT = re.compile(r"(\\[a-z]+[_^]\w|\d|\))\s*\((?=[-+\d.\\(])")
+_FACTOR_BEHIND = re.compile(r"\)\s*(?=\d|\\frac)")
+_BINOMIAL = re.compile(r"\\binom\{\w+\}\{\w+\}")
+_SIMPLE_FRACTION = re.compile(r"(?<![\w.^_])(\d+)/(\d+)(?=\s+[a-zA-Z]|\\(?:pi|sqrt)|i(?![a-zA-Z]))")
+_MIXED = re.compile(r"(?<![\d.^_])(\d+)\s*(?:\\frac\{(\d+)\}\{(\d+)\}|(?<=\s)(\d+)/(\d+))")
 _GROUPED = re.compile(r"\\\{(.*)\\\}")
 
 # The caller guards the time; math-verify warns on every call that it does not.
@@ -82,6 +95,9 @@ def _read(text: str) -> sympy.Basic | None:
     if inner and "," not in text:
         text = inner[1]
     text = equality.REPEATING.sub(lambda found: _fraction(equality.repeating(found)), text)
+    text = _SIMPLE_FRACTION.sub(r"\\frac{\1}{\2}", text)
+    text = _BINOMIAL.sub(r"(\g<0>)", _MIXED.sub(r"(\1+\\frac{\2\4}{\3\5})", text))
+    text = _FACTOR_BEHIND.sub(r")\\cdot ", _PRODUCT.sub(_as_product, text))
     text = _POWER_OF_FUNCTION.sub(r"\1(\2)", _DECIMAL.sub(_as_fraction, text))
     try:
         found = latex2sympy(text, normalization_config=_NORMALIZED, conversion_config=_CASED)
@@ -94,6 +110,11 @@ def _read(text: str) -> sympy.Basic | None:
 
 def _fraction(value: Fraction) -> str:
     return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})"
+
+
+def _as_product(found: re.Match[str]) -> str:
+    r"""`2(3)` with its sign; `\log_2(3)` as it is."""
+    return found[0] if found[1].startswith("\\") else rf"{found[1]}\cdot ("
 
 
 def _as_fraction(decimal: re.Match[str]) -> str:
@@ -127,15 +148,32 @@ def _expressions_equal(left: sympy.Expr, right: sympy.Expr, shown_digits: int) -
 
 
 def _formulas_equal(left: sympy.Expr, right: sympy.Expr, symbols: list[sympy.Symbol]) -> bool:
-    """Equal at every point where both are real; at every point where they are real nowhere."""
+    """Equal at every point where both are real; at every finite one if none is, or they hold i.
+
+    A floor or ceiling of n counts things, so that only whole numbers are asked.
+    """
     rng = random.Random(0)
-    values = []
-    for point in range(_POINTS):
+    steps = any(side.has(sympy.floor, sympy.ceiling) for side in (left, right))
+    counting = steps and all(str(symbol)[0] in _COUNTERS for symbol in symbols)
+    points = []
+    for point in range(0 if counting else _POINTS):
         step = 97 if point % 2 else 7  # near and far, where floors differ
-        at = {symbol: sympy.Rational(rng.randint(-300, 300), step) for symbol in symbols}
-        values.append(tuple(sympy.N(side.subs(at), _DIGITS) for side in (left, right)))
-    real = [pair for pair in values if all(side.is_real for side in pair)]
-    return all(_close(*pair) for pair in real or values)
+        points.append({s: sympy.Rational(rng.randint(-300, 300), step) for s in symbols})
+    for point in range(_WHOLE_POINTS):  # the symbols differ, and so does their parity
+        numbers = [(point + 3 * index) % _WHOLE_POINTS + 1 for index in range(len(symbols))]
+        points.append(dict(zip(symbols, map(sympy.Integer, numbers), strict=True)))
+    for point in _FAR_WHOLE if steps else ():
+        points.append({s: sympy.Integer(point + 7 * i) for i, s in enumerate(symbols)})
+    values = [[sympy.N(side.subs(at), _DIGITS) for side in (left, right)] for at in points]
+    finite = [pair for pair in values if all(side.is_finite for side in pair)]
+    real = [pair for pair in finite if all(side.is_real for side in pair)]
+    asked = finite if left.has(sympy.I) or right.has(sympy.I) else real or finite
+    return bool(asked) and all(_both_zero(*pair) or _close(*pair) for pair in asked)
+
+
+def _both_zero(left: sympy.Expr, right: sympy.Expr) -> bool:
+    """Terms that cancel leave 0, or the rounding of it."""
+    return bool(max(sympy.Abs(left), sympy.Abs(right)) < sympy.Rational(1, 10 ** (_DIGITS // 2)))
 
 
 def _close(left: sympy.Expr, right: sympy.Expr) -> bool:

@@ -19,6 +19,8 @@ _STATEMENT_END = re.compile(
     r"\.(?=\s|$)|\n|,?\s(?:since|because|as|where|which|not|but)\b|;\s|,\sso\b"
 )
 _NUMBER_IN_PROSE = re.compile(r"[-−]?\$?(?:\d[\d,]*\.?\d*|\.\d+)(?:/\d+)?")
+# In dollars, and no other one beside it: $5$ or $6$.
+_FORMULA = re.compile(r"\$+((?:\\.|[^$\n\\])+)\$+(?!\$|[\s,]*(?:(?:or|and) )?\$| or \d)")
 _LAST_FORMULA = re.compile(r"=((?:\\[^=\n]|[^$=\\\n])+)\$[\s.]*\Z")
 
 _STYLE = re.compile(
@@ -26,15 +28,18 @@ _STYLE = re.compile(
     r"|\\[,;:!> ()\[\]]|[{}$*~\s]+"
 )
 _CHOICE = re.compile(
-    r"(?i:(?:option|choice)\s*:?\s*)?[(\[]*\s*([A-Z])(?:\s*[)\]]+|(?=[\s.:,;]|$))"
-    r"(?!\s*(?:[=^_+*/<>]|-\s*\d|\\(?:times|cdot|div|pm|le|ge|ne|in|to)(?![a-z])))"
+    r"(?i:(?:the )?(?:correct )?answer(?: is)?\s*:?\s*)?(?i:(?:option|choice)\s*:?\s*)?"
+    r"(?![AI]\s+(?!(?:is|was|since|because|as)\b)[a-z])[(\[]*\s*([A-Z])(?:\s*[)\]]+|(?=[\s.:,;]|$))"
+    r"(?!\s*(?:[=^_+*/<>]|-\s*\d|\\(?:times|cdot|div|pm|leq?|geq?|neq?|in|to|cap|cup|subset"
+    r"|subseteq|setminus|wedge|vee|land|lor|implies|iff|equiv|approx|[a-zA-Z]*arrow)(?![a-zA-Z])))"
 )
 # What takes a choice back: another letter beside it, an "or", or a verb that does not confirm it.
 _HEDGE = re.compile(
     r"[\s,;:]*(?:[,;/&|]|(?:and|or)\b|and/or)[\s(\[]*(?i:option\s+)?[A-Z](?![\w'])"
     r"|[\s.:]*[\s(\[]*[A-Z][\s)\]]*(?:$|[.,;:/&|]|(?:and|or)\b)"
-    r"|[\s,;]*(?:or|maybe|perhaps)\b"
-    r"|\s+(?:isn't|are|can|cannot|can't|could|would|may|might|think|guess)\b"
+    r"|[\s,;]*\(?(?:or|but|maybe|perhaps)\b"
+    r"|[\s.,;:]*(?i:no|wait|actually)[\s,]+\(?[A-Z][\s.)]*$"
+    r"|\s+(?:isn't|does|doesn't|did|didn't|fails|are|can|cannot|can't|could|would|may|might|think|guess)\b"
     r"|\s+(?:is|was|looks|seems)\b"
     r"(?!\s+(?:the\s+)?(?:best\s+|right\s+|correct\s+)?(?:answer|correct|right|true|option|choice))"
 )
@@ -79,7 +84,7 @@ def stated_answer(text: str, letter: bool) -> str | None:
     found = found or ([] if letter else list(_LABELLED.finditer(text)))
     if found:
         rest = text[found[-1].end() :].strip()
-        if rest.startswith("$") and (formula := re.match(r"\$+((?:\\.|[^$\n])+)\$", rest)):
+        if rest.startswith("$") and (formula := _FORMULA.match(rest)):
             return formula[1].strip()
         end = _STATEMENT_END.search(rest)
         return (rest[: end.start()] if end else rest).strip(" *") or None
@@ -96,6 +101,6 @@ def choice(answer: str) -> str | None:
 
     None as well where another letter stands beside it (`D or A`), or it is denied (`D is wrong`).
     """
-    plain = _STYLE.sub(" ", answer).strip()
+    plain = " ".join(_STYLE.sub(" ", answer).split())
     found = _CHOICE.match(plain)
     return found[1] if found and not _HEDGE.match(plain, found.end()) else None

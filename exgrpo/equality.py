@@ -4,8 +4,8 @@ An answer is split into its structure (list, set, tuple, interval, union, matrix
 and its scalars are compared as exact numbers or as words. What that cannot settle is None:
 `exgrpo.algebra` decides it. Only the standard library is needed, and little time.
 
-Choices where opinions differ: a list without braces has no order, unless its members are named; a
-pair needs its brackets; the base of a number must be written.
+Choices where opinions differ: a list without braces has no order, unless its members are named, but
+its repeated members count; a pair needs its brackets; the base of a number must be written.
 """
 
 import re
@@ -29,12 +29,19 @@ _NAME = re.compile(
     rf"{_LETTER}(?:_\w|_\{{[^{{}}=]*\}})?'*(?:\([a-z](?:,[a-z])*\))?"
     r"|[fghFGHPpqQ](?:_\w)?'*\([^()=]*\)"
     r"|(?:m ?)?\\(?:angle|triangle|overline|widehat|overrightarrow) ?\{?[A-Z]{1,4}\}?"
+    r"|\((?:x,y(?:,z)?|a,b(?:,c(?:,d)?)?|m,n|p,q|r,\\theta)\)"
     r"|[A-Z]{2,3}|\|[A-Z]{2}\||\[[A-Z]{3,6}\]"
     r"|(?:\\text\{|[A-Za-z]{4})[a-zA-Z {}_\\]*"
 )
 _NAMED = re.compile(rf"(?P<name>{_NAME.pattern})(?:=|\\in(?![a-zA-Z]) ?)(?=[^=])")
+# Before an equals sign: the answer is not, or not quite, what follows.
+_DENIAL = re.compile(
+    r"(?i)\b(?:not|never|no(?!\.)|isn|wrong|false|approximately|about|almost|nearly)\b"
+)
 _SET_OF_NUMBERS = re.compile(r"[<>]|\\(?:le|ge|cup|cap|infty|mathbb|setminus)(?![a-zA-Z])")
-_MATRIX = re.compile(r"\\begin\{([pbB]?matrix|array)\}(?:\{[lcr|]+\})?(.*)\\end\{\1\}", re.S)
+_MATRIX = re.compile(
+    r"[(\[]?\\begin\{([pbB]?matrix|array)\}(?:\{[lcr|]+\})?(.*)\\end\{\1\}[)\]]?", re.S
+)
 
 
 def equal(gold: str, answer: str, decide: Decide) -> bool | None:
@@ -47,15 +54,25 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
         return True
     if max(len(gold), len(answer)) > LONGEST_ANSWER:
         return False
+    if any(_denied(side) for side in (gold, answer)):
+        return False
     (kind, parts), (other, others) = _structure(gold), _structure(answer)
+    if {kind, other} == {"list", "set"}:
+        kind = other = "list"
     if kind != other:
         return _unlike_equal(gold, answer, decide)
     if kind == "scalar":
         return _scalars_equal(gold, answer, decide)
     if max(len(parts), len(others)) > MOST_PARTS:
         return False
-    if kind == "set" and len(set(map(_name, parts)) - {""}) > 1 and all(map(_name, parts)):
+    if (
+        kind in ("list", "set")
+        and len(set(map(_name, parts)) - {""}) > 1
+        and all(map(_name, parts))
+    ):
         return _named_equal(parts, others, decide)
+    if kind == "list":
+        return _paired(parts, others, decide)
     if kind in ("set", "union"):
         found = [_any(equal(g, a, decide) for a in others) for g in parts]
         wanted = [_any(equal(g, a, decide) for g in parts) for a in others]
@@ -64,6 +81,27 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
     if len(parts) != len(others):
         return False
     return _all(equal(g, a, decide) for g, a in zip(parts, others, strict=True))
+
+
+def _denied(text: str) -> bool:
+    before, equals, _ = text.partition("=")
+    return bool(equals) and _DENIAL.search(before) is not None
+
+
+def _paired(parts: list[str], others: list[str], decide: Decide) -> bool | None:
+    """Whether two lists have the same members in any order, each as often."""
+    if len(parts) != len(others):
+        return False
+    left, still_open = list(others), False
+    for part in parts:
+        verdicts = [equal(part, other, decide) for other in left]
+        if True in verdicts:
+            left.pop(verdicts.index(True))
+        elif None in verdicts:
+            still_open = True
+        else:
+            return False
+    return None if still_open else True
 
 
 def exact(gold: str, answer: str) -> bool | None:
@@ -221,15 +259,16 @@ def _structure(text: str) -> tuple[str, list[str]]:
     """The kind of an answer and its parts; a scalar is its own only part."""
     if text.startswith('"'):
         return "scalar", [text]
-    parts = [sign for part in _split(text, ",") for sign in _signs(part)]
-    if len(parts) > 1:
-        return "set", parts
-    if len(union := _split(text, r"\cup")) > 1:
-        return "union", union
-    if text.startswith(r"\{") and text.endswith(r"\}"):
+    listed, union = _split(text, ","), _split(text, r"\cup")
+    if len(listed) == len(union) == 1 and text.startswith(r"\{") and text.endswith(r"\}"):
         members = [sign for part in _split(text[2:-2], ",") for sign in _signs(part)]
         return ("set", members) if len(members) > 1 else ("scalar", [text])
-    if text[:1] in ("(", "[") and text[-1:] in (")", "]"):
+    parts = [sign for part in listed for sign in _signs(part)]
+    if len(parts) > 1:
+        return "list", parts
+    if len(union) > 1:
+        return "union", union
+    if text[:1] in ("(", "[") and text[-1:] in (")", "]") and not _NAMED.match(text):
         inner = _split(text[1:-1], ",")
         if len(inner) > 1:
             return text[0] + text[-1], inner
@@ -244,7 +283,7 @@ def _structure(text: str) -> tuple[str, list[str]]:
 
 def _signs(text: str) -> list[str]:
     r"""A text with `\pm` stands for two."""
-    if not re.search(r"\\[pm]m(?![a-zA-Z])", text):
+    if not re.search(r"\\(?:pm|mp)(?![a-zA-Z])", text):
         return [text]
     upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
     lower = re.sub(r"\\pm(?![a-zA-Z]) ?", "-", re.sub(r"\\mp(?![a-zA-Z]) ?", "+", text))

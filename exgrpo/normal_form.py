@@ -30,23 +30,27 @@ _NO_UNITS = frozenset(
     sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
     hundreds thousands millions billions trillions third quarter fourth fourths fifth fifths sixths
     sevenths eighths ninths tenth hundredth thousandths
+    double doubled twice triple halved negative bn grand gross tens ish octal undefined
+    never none nope untrue guess
     and not is are was were be isn aren to than more less fewer greater least most else other about
     approximately approx around almost nearly roughly maybe perhaps possibly probably either neither
     nor both if unless except but otherwise wrong incorrect false also any
     divided multiplied added subtracted power raised root bases modulus
-    sin cos tan cot sec csc log ln exp sqrt frac pi
+    sin cos tan cot csc log ln exp sqrt frac pi
     """.split()  # noqa: SIM905
 ) | (OTHER_VALUE - {"times", "pair", "pairs", "percentage", "squared", "cubed"})
 _LETTERS_OF_UNITS = frozenset("mgshdlaLhNJWVAKCFT")  # "a" as in "10 a day"
-_UNIT_TEXT = re.compile(r"(?:[^\d=+<>*?\\]|\^\d)*")
-_SHORT_UNITS = r"[kcmn]m|[km]g|ml|ft|in|yd|mi|oz|lb|sq|hr|km/h|mph"
+_UNIT_TEXT = re.compile(r"(?:[^\d=+<>*?,\\]|\^\d)*")
+_SHORT_UNITS = r"[kcmn]m|[km]g|ml|ft|in|yd|mi|oz|lb|sq|hr|km/h|mph|m/s"
 
 
 def _without_unit(found: re.Match[str]) -> str:
     """What stands before the words of a unit: groups `number` and `unit`; all if it is none."""
     words = re.findall(r"[a-zA-Z]+", found["unit"])
+    before, _, last = found.string[: found.start()].rpartition("{")
     named = (
-        _UNIT_TEXT.fullmatch(found["unit"])
+        (last[-2:-1].isdigit() or not before.endswith(r"\text"))  # not words behind words
+        and _UNIT_TEXT.fullmatch(found["unit"])
         and not _NO_UNITS.intersection(word.lower() for word in words)
         and all(len(word) > 1 or word in _LETTERS_OF_UNITS for word in words)
         and words[:1] not in (["squared"], ["cubed"])
@@ -67,6 +71,11 @@ _REWRITES = [
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\math(?:bf|it|rm)\s*\{\s*([eixyzn])\s*\}", r" \1 "),  # a letter of mathematics
         (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|mathit|textnormal)\s*\{", r"\\text{"),
+        (r"^\\(?:boldsymbol|bm)\s*\{([^{}]*)\}$", r"\1"),
+        (r"\\(?:boldsymbol|bm)(?![a-zA-Z])", ""),
+        (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset "),
+        (r"\\\\\[[\d.]+ ?(?:pt|em|ex|mm|cm)\]", r"\\\\"),  # space between rows
+        (r"\{:\}", ":"),
         (r"\{,\}|,\\!(?=\d{3})", ""),  # the thousands separator of TeX
         (r"\.\.\.|\\[cl]?dots(?![a-zA-Z])", r"\\ldots "),
         (r"(?<!\\)\\[,;:!> ]|~|\\q?quad(?![a-zA-Z])", " "),
@@ -88,12 +97,20 @@ _REWRITES = [
         (_PUNCTUATION, ""),
         (_THOUSANDS, lambda found: found[1].replace(",", "")),
         (
+            r"(?:(?<=\\frac\{)|(?<=\\sqrt\{)|(?<=\}\{))([1-9]\d{0,2}(?:,\d{3})+)(?=\})",
+            lambda found: found[1].replace(",", ""),
+        ),
+        (  # of a clock's time; no unit, for it can differ
+            r"(?<=:\d\d)\s*(?:\\text\{\s*)?([apAP])\.?[mM]\.?\s*\}?$",
+            lambda found: rf"\mathrm{{{found[1].lower()}m}}",
+        ),
+        (
             r"(?P<number>(?<=[\d})!])|(?<=\\pi)|(?<=\\pi ))\s*\\text\{(?P<unit>[^{}]*)\}"
             r"(?:\^(?:-?\d|\{-?\d\}))?\s*$",
             _without_unit,
         ),
         (
-            r"^(?P<number>[-+]?[\d.]+(?:/\d+)?)"
+            r"^(?P<number>(?:[a-zA-Z] ?= ?)?[-+]?[\d.]+(?:/\d+)?)"
             rf"(?P<unit>(?:\s+[a-zA-Z]{{3,}}|\s*(?:{_SHORT_UNITS})(?![a-zA-Z]))(?:[ /][a-zA-Z]+)*)"
             r"(?:\^\d)?$",
             _without_unit,
@@ -111,6 +128,7 @@ _REWRITES = [
         (r"(?<=\W) | (?=\W)", ""),
     )
 ]
+_HALF_OF_DAY = re.compile(r"\\mathrm\{[ap]m\}$")
 _ONLY_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 
 
@@ -132,8 +150,13 @@ def tidy(answer: str, thousands: bool = True) -> str:
 
 
 def tidy_both(gold: str, answer: str) -> tuple[str, str]:
-    """The normal forms of two answers; `100,200` is a list where the other side, `1, 2`, is one."""
+    """The normal forms of two answers.
+
+    `100,200` is a list where the other side, `1, 2`, is one; a.m. counts where both sides tell it.
+    """
     forms = tidy(gold), tidy(answer)
+    if not all(map(_HALF_OF_DAY.search, forms)):
+        forms = _HALF_OF_DAY.sub("", forms[0]), _HALF_OF_DAY.sub("", forms[1])
     if ("," in forms[0]) == ("," in forms[1]):
         return forms
     listed = tidy(gold, thousands=False), tidy(answer, thousands=False)

@@ -127,10 +127,10 @@ def test_a_control_token_in_a_question_is_named_and_left_out(config: Path) -> No
 
 
 def test_too_few_questions_is_an_error(config: Path, base_folder: str) -> None:
-    with pytest.raises(UserError, match="key `limit` is 11, and 10 questions .*15 also a test"):
+    with pytest.raises(UserError, match=r"key `limit` is 11, and 10 questions .*15 also a test"):
         load(config, base_folder, **{**SPLITS, "train": {"dataset": "train", "limit": 11}})
     short = {**SPLITS, "train": {"dataset": "train", "limit": 3}, "max_prompt_tokens": 2}
-    with pytest.raises(UserError, match="split 'easy'.*no question is left: 15 prompt too long"):
+    with pytest.raises(UserError, match=r"split 'easy'.*no question is left: 15 prompt too long"):
         load(config, base_folder, **short)
     both = {"train": {"dataset": "test"}, "benchmarks": SPLITS["benchmarks"]}
     with pytest.raises(UserError, match=r"'train'.*no question is left: 15 also a test question"):
