@@ -18,7 +18,7 @@ ROW_FUNCTIONS = frozenset(
     [
         *("duckdb_columns", "duckdb_functions", "duckdb_schemas", "duckdb_tables"),
         *("duckdb_types", "duckdb_views", "generate_series", "json_each", "json_tree"),
-        *("marked_visits", "range", "scope", "unnest"),
+        *("marked_visits", "range", "scope", "tested_samples", "unnest"),
     ]
 )
 # Functions of a value that tell settings, write, or only wait, and those that end the whole process

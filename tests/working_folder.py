@@ -1,5 +1,6 @@
 """A working folder as a user has it, and the real `exgrpo` and Snakemake called in it."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,15 @@ def snakemake(
     folder: Path, *arguments: str, workflow: Path = ROOT / "workflow"
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(workflow / "Snakefile")]
-    return subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True)
+    # Its rules call `exgrpo`, which is found where this Python is, activated or not.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+    )
 
 
 def planned_jobs(
