@@ -103,7 +103,7 @@ def _read(text: str) -> sympy.Basic | None:
         found = latex2sympy(text, normalization_config=_NORMALIZED, conversion_config=_CASED)
     except (RecursionError, MemoryError):
         raise
-    except Exception:
+    except Exception:  # the parser raises of many kinds on what it cannot read
         return None
     return found.subs(sympy.Symbol("i"), sympy.I) if isinstance(found, sympy.Basic) else None
 

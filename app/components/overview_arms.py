@@ -21,14 +21,7 @@ from app.links import open_rows
 
 def arms_table(study: str, comparison: dict[str, Any]) -> None:
     table = closing_table(comparison)
-    event: Any = st.dataframe(
-        table,
-        hide_index=True,
-        key=f"overview.arms.{study}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        alt="Every arm with its accuracy and intervals",
-    )
+    event = _clickable(table, f"overview.arms.{study}", "Every arm with its accuracy and intervals")
     st.caption(
         f"{meaning(comparison)} {UNADJUSTED} A click on an arm opens its trajectories, or its test "
         f"answers where it was not trained."
@@ -42,14 +35,8 @@ def arms_table(study: str, comparison: dict[str, Any]) -> None:
 def _benchmarks(study: str, comparison: dict[str, Any]) -> None:
     """Every benchmark by itself; a click opens the samples of an arm on it."""
     table = pl.DataFrame(benchmark_rows(comparison), schema=list(SCORES_HEADER), orient="row")
-    event: Any = st.dataframe(
-        table,
-        hide_index=True,
-        key=f"overview.benchmarks.{study}",
-        on_select="rerun",
-        selection_mode=["single-row", "single-cell"],
-        alt="Every benchmark and arm with its scores and intervals",
-    )
+    alt = "Every benchmark and arm with its scores and intervals"
+    event = _clickable(table, f"overview.benchmarks.{study}", alt)
     st.caption(f"{plain(scores_meaning(comparison))} A click on a row opens its samples.")
     if (row := clicked_row(event["selection"])) is not None:
         open_rows(study=study, **samples(table["arm"][row], benchmark=table["benchmark"][row]))
@@ -65,3 +52,14 @@ def clicked_row(selection: Any) -> int | None:
     """The row that was clicked, at its edge or in a cell; None when none was."""
     rows = [*selection.get("rows", []), *(row for row, _ in selection.get("cells", []))]
     return next(iter(rows), None)
+
+
+def _clickable(table: pl.DataFrame, key: str, alt: str) -> Any:
+    return st.dataframe(
+        table,
+        hide_index=True,
+        key=key,
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+        alt=alt,
+    )
