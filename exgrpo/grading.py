@@ -250,6 +250,7 @@ class _Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         timer.cancel()
+        timer.join()  # so that a later kill cannot come from this one
         return tuple(json.loads(line)) if line.endswith(b"\n") else None
 
     def _time_out(self) -> None:
