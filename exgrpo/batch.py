@@ -72,8 +72,9 @@ class Row:
     """One trajectory of the batch. Per-token arrays have one value a response token.
 
     previous_logprobs, entropies: under the policy before this step's update. behaviour_logprobs:
-    under the policy that sampled it; the same for a fresh one. source, birth_step: where a replayed
-    trajectory comes from; a fresh one is born now. trained: it is in the update.
+    under the policy that sampled it, as the engine worked them out: for a fresh one the same but
+    for the engine's rounding, and exactly where it is the trainer's. source, birth_step: where a
+    replayed trajectory comes from; a fresh one is born now. trained: it is in the update.
     """
 
     id: str
@@ -110,9 +111,20 @@ class Row:
         return torch.nan if self.verdict.correct is None else float(self.verdict.correct)
 
 
-def fresh_row(run: str, step: int, group: int, slot: int, of: Group, sampled: Sampled) -> Row:
-    """The batch row of a rollout sampled now."""
+def fresh_row(
+    run: str,
+    step: int,
+    group: int,
+    slot: int,
+    of: Group,
+    sampled: Sampled,
+    scores: TokenScores | None,
+) -> Row:
+    """The batch row of a rollout sampled now; scores: the trainer's; None: the engine's are."""
     rollout = sampled.rollout
+    previous = rollout.logprobs if scores is None else scores.logprobs.numpy()
+    entropies = rollout.entropies if scores is None else scores.entropies.numpy()
+    assert entropies is not None
     return Row(
         id=f"{run}:{step}:{group}:{slot}",
         group=group,
@@ -120,8 +132,8 @@ def fresh_row(run: str, step: int, group: int, slot: int, of: Group, sampled: Sa
         question=of.question,
         sequence=TokenSequence(of.prompt_ids, rollout.token_ids),
         behaviour_logprobs=rollout.logprobs,
-        previous_logprobs=rollout.logprobs,
-        entropies=rollout.entropies,
+        previous_logprobs=previous,
+        entropies=entropies,
         finish=rollout.finish,
         source=None,
         birth_step=step,
@@ -149,8 +161,8 @@ def replayed_row(
         question=of.question,
         sequence=chosen.sequence,
         behaviour_logprobs=chosen.logprobs,
-        previous_logprobs=scores.logprobs.cpu().numpy(),
-        entropies=scores.entropies.cpu().numpy(),
+        previous_logprobs=scores.logprobs.numpy(),
+        entropies=scores.entropies.numpy(),
         finish=chosen.finish,
         source=chosen.id,
         birth_step=chosen.birth_step,

@@ -9,8 +9,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from exgrpo.experience import Trajectory
 from exgrpo.grading import Grader, Rules, rules_for
 from exgrpo.policy import stop_ids
+from exgrpo.processes import Processes
 from exgrpo.questions import Question
-from exgrpo.records import Recorder
+from exgrpo.records import Recorder, Unrecorded
+from exgrpo.rollout import Engine
+from exgrpo.sampling import Sampler
 from exgrpo.settings import RunSettings
 from exgrpo.update import Learner
 
@@ -26,11 +29,20 @@ class RunContext:
     train_questions: dict[str, Question]
     validation: Sequence[Question]
     learner: Learner
-    policy: PreTrainedModel  # the learner's model without Accelerate's wrapper
+    policy: PreTrainedModel  # the learner's, without the scorer and Accelerate's wrapper
     tokenizer: PreTrainedTokenizerBase
     outside: Mapping[str, Sequence[Trajectory]]
     grader: Grader
-    recorder: Recorder
+    recorder: Recorder | Unrecorded
+    engine: Engine
+
+    @property
+    def processes(self) -> Processes:
+        return self.learner.processes
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        return Sampler(self.engine, self.tokenizer, self.stop_ids, self.grader, self.processes)
 
     def rules(self, question: Question) -> Rules:
         """How responses to a question are read in training."""

@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-from exgrpo.grading import Answer, Grader, Rules, rules_for, vote
+from exgrpo.grading import Answer, Rules, rules_for, vote
 from exgrpo.markers import mark
-from exgrpo.policy import stop_ids
 from exgrpo.questions import Question
 from exgrpo.rollout import Sampling
-from exgrpo.sampling import Sampled, sample_and_grade
+from exgrpo.sampling import Sampled, Sampler, sample_and_grade
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings
 
@@ -26,12 +23,10 @@ def chunks(
 
 
 def evaluate(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    sampler: Sampler,
     questions: Sequence[Question],
     samples: int,
     settings: RunSettings,
-    grader: Grader,
     seed: int,
     test: bool = False,
     **key: Any,
@@ -45,7 +40,7 @@ def evaluate(
     sampling = Sampling(
         settings.evaluation.temperature,
         settings.evaluation.max_new_tokens,
-        stop_ids(model, tokenizer, settings.prompt.stop),
+        sampler.stop_ids,
         settings.rollout.batch,
     )
 
@@ -58,7 +53,7 @@ def evaluate(
             [derived_seed(seed, question.id, sample) for sample in range(samples)]
             for question in chunk
         ]
-        answers = sample_and_grade(model, tokenizer, chunk, seeds, sampling, grader, rules)
+        answers = sample_and_grade(sampler, chunk, seeds, sampling, rules)
         rows += [
             {**key, "sample": sample, **row_of(question, answer, rules(question), settings)}
             for question, own in zip(chunk, answers, strict=True)

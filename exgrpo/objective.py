@@ -19,18 +19,20 @@ STD_FLOOR = 1e-6  # [verl] added to a group's standard deviation
 class TokenBatch:
     """Flat per-token inputs of the loss, each of shape [tokens].
 
-    logprobs: under the policy now, with gradient. behaviour_logprobs: the ratio's denominator.
+    logprobs: under the policy now, with gradient. denominator_logprobs: the ratio's denominator.
     previous_logprobs: under the policy before this step's update. reference_logprobs: under the
     reference policy, or None. advantages: its trajectory's. replayed: it belongs to a replayed
-    trajectory. share: what the token counts in the loss, see `token_shares`.
+    trajectory. correction: see `sampler_correction`. share: what the token counts in the loss, see
+    `token_shares`.
     """
 
     logprobs: Tensor
-    behaviour_logprobs: Tensor
+    denominator_logprobs: Tensor
     previous_logprobs: Tensor
     reference_logprobs: Tensor | None
     advantages: Tensor
     replayed: Tensor
+    correction: Tensor
     share: Tensor
 
 
@@ -38,8 +40,9 @@ class TokenBatch:
 class Surrogate:
     """Per-token results, each of shape [tokens].
 
-    value: what is maximised. ratio: policy now / behaviour policy. weight: the factor of the
-    advantage (the ratio, clipped or shaped). clipped: the clip removed the token's gradient.
+    value: what is maximised. ratio: policy now / its denominator. weight: the factor of the
+    advantage (the ratio, clipped or shaped) before the sampler's correction. clipped: the clip
+    removed the token's gradient.
     """
 
     value: Tensor
@@ -99,12 +102,34 @@ def shape(ratio: Tensor, objective: Objective) -> Tensor:
             return ratio
 
 
+def sampler_ratio(
+    previous_logprobs: Tensor, behaviour_logprobs: Tensor, replayed: Tensor
+) -> Tensor:
+    """Trainer / sampler of every fresh token, before the update, [tokens]; 1 on a replayed one.
+
+    Exactly 1 where the engine samples with the trainer's own forward. A replayed token has its
+    behaviour policy in the ratio itself.
+    """
+    return torch.where(replayed, 0.0, previous_logprobs - behaviour_logprobs).exp()
+
+
+def sampler_correction(ratio: Tensor, objective: Objective) -> Tensor:
+    """The constant that a fresh token's objective is multiplied by, [tokens], from `sampler_ratio`.
+
+    Truncated importance sampling: what is sampled too often counts less, and the other way round,
+    up to `sampler_cap`. It has no gradient: both policies in it are fixed.
+    """
+    if objective.sampler_correction == "none":
+        return torch.ones_like(ratio)
+    return ratio.clamp(max=objective.sampler_cap)
+
+
 def surrogate(batch: TokenBatch, objective: Objective, clip: Clip) -> Surrogate:
     """The per-token objective: shaped ratio on replayed tokens, ratio on fresh ones, maybe clipped.
 
     clip: on which tokens PPO's clip is. A replayed ratio is clipped before it is shaped.
     """
-    ratio = torch.exp(batch.logprobs - batch.behaviour_logprobs)
+    ratio = torch.exp(batch.logprobs - batch.denominator_logprobs)
     bounded = ratio.clamp(1 - objective.clip_low, 1 + objective.clip_high)
     factor, bounded_factor = (
         torch.where(batch.replayed, shape(each, objective), each) for each in (ratio, bounded)
@@ -116,7 +141,8 @@ def surrogate(batch: TokenBatch, objective: Objective, clip: Clip) -> Surrogate:
         if clip == "fresh":
             clipped &= ~batch.replayed
     weight = torch.where(clipped, bounded_factor, factor)
-    return Surrogate(weight * batch.advantages, ratio.detach(), weight.detach(), clipped)
+    value = weight * batch.advantages * batch.correction
+    return Surrogate(value, ratio.detach(), weight.detach(), clipped)
 
 
 def token_shares(

@@ -291,18 +291,3 @@ def entropy(log_softmax: Tensor) -> Tensor:
     """Entropy in nat over the last axis; a token of probability 0 adds 0, in value and gradient."""
     finite = log_softmax.masked_fill(log_softmax == -torch.inf, 0.0)
     return -(log_softmax.exp() * finite).sum(-1)
-
-
-@torch.no_grad()
-def score_sequences(
-    model: PreTrainedModel, sequences: Sequence[TokenSequence], temperature: float, budget: int
-) -> list[TokenScores]:
-    """Scores of each sequence apart, in the given order, without gradient."""
-    scores: dict[int, TokenScores] = {}
-    for batch in micro_batches(sequences, budget):
-        flat = score_tokens(model, [sequences[index] for index in batch], temperature)
-        lengths = [len(sequences[index].response_ids) for index in batch]
-        parts = zip(flat.logprobs.split(lengths), flat.entropies.split(lengths), strict=True)
-        for index, (logprobs, entropies) in zip(batch, parts, strict=True):
-            scores[index] = TokenScores(logprobs, entropies)
-    return [scores[index] for index in range(len(sequences))]

@@ -125,6 +125,17 @@ def _encodings(table: Table) -> dict[str, Any]:
     return {"use_dictionary": texts + ids, "use_byte_stream_split": floats}
 
 
+class Unrecorded:
+    """In the place of a `Recorder` where another process of the run writes its log."""
+
+    def add(self, table: str, rows: Iterable[dict[str, Any]]) -> None: ...
+
+    def flush(self, first_step: int, last_step: int) -> None: ...
+
+    def take_seconds(self) -> float:
+        return 0.0
+
+
 class Recorder:
     """Collects the rows of a run and writes them as parts; one attempt of one log folder."""
 

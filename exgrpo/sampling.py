@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from exgrpo.grading import Answer, Grader, Rules, Verdict
 from exgrpo.policy import response_texts
+from exgrpo.processes import ALONE, Processes
 from exgrpo.questions import Question
-from exgrpo.rollout import Rollout, Sampling
-from exgrpo.rollout.torch_engine import generate
+from exgrpo.rollout import Engine, Rollout, Sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,30 +22,59 @@ class Sampled:
     verdict: Verdict
 
 
+@dataclass(frozen=True)
+class Sampler:
+    """What samples and grades. stop_ids: the token ids that end a response."""
+
+    engine: Engine
+    tokenizer: PreTrainedTokenizerBase
+    stop_ids: tuple[int, ...]
+    grader: Grader
+    processes: Processes = ALONE
+
+
 def sample_and_grade(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    sampler: Sampler,
     questions: Sequence[Question],
     seeds: Sequence[Sequence[int]],
     sampling: Sampling,
-    grader: Grader,
     rules: Callable[[Question], Rules],
     all_sampled: Callable[[], None] = lambda: None,
 ) -> list[list[Sampled]]:
     """A graded rollout of question i for each of seeds[i]; prompts are the questions' own ids.
 
-    rules: how responses to a question are read. all_sampled: called when nothing is left to sample;
-    the rest is the wait for the last verdicts. An error of the grading is raised here, at the next
-    batch; after any error what is not being graded yet is given up.
+    The questions are dealt out among the processes; each returns all. rules: how responses to a
+    question are read. all_sampled: called when nothing is left to sample here; the rest is the wait
+    for the last verdicts. An error of the grading is raised here, at the next batch; after any
+    error what is not being graded yet is given up.
     """
+    processes = sampler.processes
+    own = _sample_and_grade(
+        sampler, processes.own(questions), processes.own(seeds), sampling, rules, all_sampled
+    )
+    shares = processes.gather(own)
+    return [
+        shares[index % processes.count][index // processes.count] for index in range(len(questions))
+    ]
+
+
+def _sample_and_grade(
+    sampler: Sampler,
+    questions: Sequence[Question],
+    seeds: Sequence[Sequence[int]],
+    sampling: Sampling,
+    rules: Callable[[Question], Rules],
+    all_sampled: Callable[[], None],
+) -> list[list[Sampled]]:
+    """The share of this process."""
     asked = [question for question, own in zip(questions, seeds, strict=True) for _ in own]
 
     def grade(numbers: Sequence[int], rollouts: Sequence[Rollout]) -> list[Sampled]:
         texts = response_texts(
-            tokenizer, [rollout.token_ids for rollout in rollouts], sampling.stop_ids
+            sampler.tokenizer, [rollout.token_ids for rollout in rollouts], sampling.stop_ids
         )
         own = [asked[number] for number in numbers]
-        verdicts = grader.grade_all(
+        verdicts = sampler.grader.grade_all(
             [
                 Answer(question.gold, text, rules(question))
                 for question, text in zip(own, texts, strict=True)
@@ -64,7 +93,7 @@ def sample_and_grade(
 
     try:
         prompts = [list(question.prompt_ids) for question in questions]
-        generate(model, prompts, seeds, sampling, hand_over)
+        sampler.engine.generate(prompts, seeds, sampling, hand_over)
         all_sampled()
         graded = {
             number: each

@@ -63,6 +63,26 @@ class Rollout(Section):
     max_new_tokens: int = Field(64, ge=1)  # [paper] 8192; also the loss's constant normaliser
     # [ours] sequences generated together, evaluation too; changes no rollout but by rounding
     batch: int = Field(256, ge=1)
+    # [ours] torch: the training model itself; [paper] vllm: an engine in a process of its own,
+    # which gets the weights anew before it samples
+    engine: Literal["torch", "vllm"] = "torch"
+    engine_dtype: Literal["float32", "bfloat16"] = "bfloat16"  # vllm's weights and products
+    # [ours] vllm: after new weights its log-probabilities of a probe may differ so much from the
+    # trainer's (nat, mean over tokens), or training stops. None: what the dtype's rounding needs
+    probe_gap: float | None = Field(None, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_distribution(cls, given: Any) -> Any:
+        """A truncated sampler's log-probabilities are of another distribution than the loss's."""
+        for key in ("top_p", "top_k", "min_p"):
+            if isinstance(given, dict) and key in given:
+                raise ValueError(
+                    f"{key} {given[key]!r}: training samples from the whole distribution, because "
+                    f"the importance ratio is not 1 on-policy otherwise (its mean becomes the "
+                    f"probability that is kept). Remove {key}; temperature can be lowered"
+                )
+        return given
 
 
 class Batch(Section):
@@ -167,6 +187,11 @@ class Objective(Section):
     # denominator of a replayed token's ratio: [paper] its behaviour policy, as recorded; `current`:
     # the policy before this step's update, the paper's "w/o IS"
     denominator: Literal["recorded", "current"] = "recorded"
+    # fresh tokens, where another engine than the trainer's own forward sampled them: [ours]
+    # truncated: times min(cap, trainer / sampler), the importance of what was sampled to what is
+    # trained (truncated importance sampling); none: as if both were the same [code]
+    sampler_correction: Literal["truncated", "none"] = "truncated"
+    sampler_cap: float = Field(2.0, ge=1)
     # replayed tokens: [paper] f(w) = w / (w + beta); none: w; constant: constant * w [ours, C11]
     shaping: Literal["ratio", "constant", "none"] = "ratio"
     beta: float = Field(0.1, gt=0)  # [paper]

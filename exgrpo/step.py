@@ -27,9 +27,10 @@ from exgrpo.checkpoint import Progress
 from exgrpo.context import RunContext
 from exgrpo.experience import Event, Trajectory
 from exgrpo.grading import Answer
-from exgrpo.policy import TokenScores, response_texts, score_sequences
+from exgrpo.policy import TokenScores, TokenSequence, response_texts
 from exgrpo.rollout import Sampling
 from exgrpo.sampling import sample_and_grade
+from exgrpo.scorer import score_sequences
 from exgrpo.seeds import derived_seed, numpy_generator
 from exgrpo.selection import (
     Candidate,
@@ -61,9 +62,12 @@ def train_step(
     draws = _draw_experience(context, progress) if replay_on else []
     groups, scores = _compose(context, progress, draws, replay_on)
     clock.lap("select")
+    context.engine.sync()
+    clock.lap("sync")
     rows = _roll_out(context, progress, groups, scores, clock)
     if settings.batch.learning_groups:
         groups, rows = _fill(context, progress, groups, rows, clock)
+    context.engine.sleep()
     if replay_on and settings.join.when == "all_failed":
         groups, rows = _join_failed(context, progress, groups, rows)
         clock.lap("select")
@@ -88,7 +92,8 @@ def train_step(
     progress.seconds += clock.total
     facts = step_records.StepFacts(rows, groups, results, rewards, update, replay_on)
     metrics = step_records.step_row(settings, progress, facts, clock)
-    step_records.add_step(context.recorder, settings, progress.step, facts, events, metrics)
+    if context.processes.first:
+        step_records.add_step(context.recorder, settings, progress.step, facts, events, metrics)
     require_finite(update, metrics["entropy"], context.policy)
     return metrics
 
@@ -159,14 +164,9 @@ def _select(
         for group, joined in zip(groups, joins, strict=True)
     ]
     flat = [trajectory for kept in stored for trajectory in kept]
-    whole = score_sequences(
-        context.policy,
-        [trajectory.sequence.whole for trajectory in flat],
-        settings.rollout.temperature,
-        settings.batch.micro_batch_tokens,
-    )
+    whole = _score(context, [trajectory.sequence.whole for trajectory in flat])
     released = released_metric(
-        [each.entropies.cpu().numpy() for each in whole],
+        [each.entropies.numpy() for each in whole],
         [len(trajectory) for trajectory in flat],
         settings.rollout.max_new_tokens,
     )
@@ -187,6 +187,14 @@ def _select(
         replays = min(settings.join.count, len(ranked))
         selected.append(dataclasses.replace(group, candidates=tuple(ranked), replays=replays))
     return selected, scores
+
+
+def _score(context: RunContext, sequences: Sequence[TokenSequence]) -> list[TokenScores]:
+    """Their scores under the policy now, by the trainer's own forward."""
+    settings, learner = context.settings, context.learner
+    budget = learner.hardware.token_budget(settings.batch.micro_batch_tokens)
+    temperature = settings.rollout.temperature
+    return score_sequences(learner.model, sequences, temperature, budget, learner.processes)
 
 
 def _candidate(trajectory: Trajectory, scores: TokenScores, released: float) -> Candidate:
@@ -234,22 +242,31 @@ def _roll_out(
     with ThreadPoolExecutor(1, "grading-replayed") as beside:
         replayed = beside.submit(_replayed_rows, context, step, groups, scores, first_group)
         sampled = sample_and_grade(
-            context.policy,
-            context.tokenizer,
+            context.sampler,
             [group.question for group in groups],
             seeds,
             sampling,
-            context.grader,
             context.rules,
             lambda: clock.lap("rollout"),
         )
         rows = replayed.result()
-    rows += [
-        fresh_row(run, step, index, slot, group, each)
+    clock.lap("grade")
+    places = [
+        (index, slot, group, each)
         for index, (group, own) in enumerate(zip(groups, sampled, strict=True), start=first_group)
         for slot, each in enumerate(own, start=group.replays)
     ]
-    clock.lap("grade")
+    scored: Sequence[TokenScores | None] = [None] * len(places)
+    if not context.engine.exact:
+        scored = _score(
+            context,
+            [TokenSequence(group.prompt_ids, each.rollout.token_ids) for *_, group, each in places],
+        )
+        clock.lap("score")
+    rows += [
+        fresh_row(run, step, index, slot, group, each, own)
+        for (index, slot, group, each), own in zip(places, scored, strict=True)
+    ]
     return sorted(rows, key=lambda row: (row.group, row.slot))
 
 

@@ -16,7 +16,7 @@ from exgrpo.checkpoint import Progress
 from exgrpo.experience import Event
 from exgrpo.markers import mark
 from exgrpo.policy import tokenizer_hash
-from exgrpo.records import Recorder
+from exgrpo.records import Recorder, Unrecorded
 from exgrpo.selection import METRICS, Candidate
 from exgrpo.settings import RunSettings
 from exgrpo.update import RowUpdate, UpdateReport
@@ -52,7 +52,7 @@ class StepFacts:
 
 
 def add_step(
-    recorder: Recorder,
+    recorder: Recorder | Unrecorded,
     settings: RunSettings,
     step: int,
     facts: StepFacts,
@@ -206,6 +206,7 @@ def step_row(
         "weight_mean_replayed": _token_mean(replayed, update, "weight_mean"),
         "ratio_ess_replayed": _token_mean(replayed, update, "ratio_ess"),
         "clipped_share": _token_mean(trained, update, "clipped_share"),
+        **_sampler_gap(sampled, settings),
         "buffer_questions": len(buffer.buckets),
         "buffer_trajectories": len(buffer.born),
         "buffer_bytes": buffer.bytes,
@@ -221,6 +222,22 @@ def step_row(
         **{f"{phase}_seconds": seconds for phase, seconds in clock.phases.items()},
         "seconds": clock.total,
         "run_seconds": progress.seconds,
+    }
+
+
+def _sampler_gap(sampled: Sequence[Row], settings: RunSettings) -> dict[str, float]:
+    """How far the trainer's log-probabilities of the fresh tokens are from the sampler's."""
+    previous, behaviour = (
+        np.concatenate([getattr(row, name) for row in sampled]).astype(np.float64)
+        for name in ("previous_logprobs", "behaviour_logprobs")
+    )
+    gap = previous - behaviour
+    ratio = np.exp(gap)
+    return {
+        "sampler_gap_mean": float(np.abs(gap).mean()),
+        "sampler_gap_max": float(np.abs(gap).max()),
+        "sampler_ratio_mean": float(ratio.mean()),
+        "sampler_capped_share": float((ratio > settings.objective.sampler_cap).mean()),
     }
 
 

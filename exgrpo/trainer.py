@@ -21,11 +21,15 @@ from exgrpo.errors import UserError
 from exgrpo.evaluation import evaluate
 from exgrpo.experience import ReplayBuffer
 from exgrpo.grading import Grader
+from exgrpo.hardware import CPU, Hardware
 from exgrpo.outside import outside_trajectories
 from exgrpo.policy import fingerprint, load_policy, save_policy, tokenizer_hash
+from exgrpo.processes import processes_now
 from exgrpo.prompts import prompts_hash
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder, require_logged
+from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.scorer import Scorer
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
 from exgrpo.step import train_step
@@ -49,8 +53,11 @@ def train(
     start_path: str | None = None,
     pool_log: Path | None = None,
     stop: Callable[[], bool] = lambda: False,
+    hardware: Hardware = CPU,
 ) -> Progress:
     """Train from the base model, or go on from the newest checkpoint in `folder`.
+
+    Where several processes were launched together, each of them calls this.
 
     report gets the row of table `steps` after every step; heartbeat is called after each
     checkpoint. start_path: the model to start from where it is not the base model (continual
@@ -88,17 +95,18 @@ def train(
         if progress.step == settings.training.steps and (folder / "final").is_dir():
             return progress
     with deterministic(settings.training.deterministic), Grader.of(settings.grading) as grader:
-        learner = _learner(settings, policy, start_path or base_path, saved)
+        learner = _learner(settings, policy, start_path or base_path, saved, hardware)
         context = RunContext(
             settings,
             {question.id: question for question in train_questions},
             validation,
             learner,
-            learner.accelerator.unwrap_model(learner.model),
+            learner.accelerator.unwrap_model(learner.model).policy,
             tokenizer,
             outside,
             grader,
             Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START),
+            TorchEngine(learner.accelerator.unwrap_model(learner.model).policy),
         )
         if not saved:
             context.recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
@@ -111,7 +119,11 @@ def train(
 
 
 def _learner(
-    settings: RunSettings, policy: PreTrainedModel, path: str, saved: dict[str, Any] | None
+    settings: RunSettings,
+    policy: PreTrainedModel,
+    path: str,
+    saved: dict[str, Any] | None,
+    hardware: Hardware,
 ) -> Learner:
     """The policy with its optimiser, and the reference of the KL; as they were saved, if so."""
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
@@ -120,7 +132,7 @@ def _learner(
         reference, _ = load_policy(path, settings.training.dtype)
         reference.to(accelerator.device)
     model, optimiser = accelerator.prepare(
-        policy,
+        Scorer(policy),
         torch.optim.AdamW(
             policy.parameters(),
             lr=settings.optimiser.learning_rate,
@@ -128,11 +140,11 @@ def _learner(
         ),
     )
     if saved:
-        accelerator.unwrap_model(model).load_state_dict(saved["model"])
+        accelerator.unwrap_model(model).policy.load_state_dict(saved["model"])
         optimiser.load_state_dict(saved["optimiser"])
         if reference is not None:
             reference.load_state_dict(saved["reference"])
-    return Learner(model, optimiser, accelerator, reference)
+    return Learner(model, optimiser, accelerator, reference, processes_now(), hardware)
 
 
 def _loop(
@@ -207,18 +219,18 @@ def _reincarnate(context: RunContext, progress: Progress) -> None:
 def _validate(context: RunContext, progress: Progress, folder: Path) -> None:
     """Held-out accuracy on the validation questions, for the learning curve and the best model."""
     settings = context.settings
+    context.engine.sync()
     rows = evaluate(
-        context.policy,
-        context.tokenizer,
+        context.sampler,
         context.validation,
         settings.evaluation.validation_samples,
         settings,
-        context.grader,
         derived_seed(settings.seed, "validation", progress.step),
         run=settings.run,
         step=progress.step,
         benchmark="validation",
     )
+    context.engine.sleep()
     context.recorder.add("evaluations", rows)
     graded = [row["correct"] for row in rows if row["correct"] is not None]
     if not graded:

@@ -2,19 +2,24 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from transformers import PreTrainedModel
 
 from exgrpo import objective
 from exgrpo.batch import Row
+from exgrpo.hardware import CPU, Hardware
 from exgrpo.objective import Divisor, Surrogate, TokenBatch
 from exgrpo.policy import TokenScores, micro_batches, score_tokens
+from exgrpo.processes import ALONE, Processes
+from exgrpo.scorer import FILLER
 from exgrpo.settings import Clip, RunSettings
 
 
@@ -65,10 +70,12 @@ class UpdateReport:
 class Learner:
     """What the update works on. reference: the frozen policy of the KL, or None."""
 
-    model: PreTrainedModel
+    model: torch.nn.Module  # a Scorer, as Accelerate wraps it
     optimiser: torch.optim.Optimizer
     accelerator: Accelerator
     reference: PreTrainedModel | None = None
+    processes: Processes = ALONE
+    hardware: Hardware = CPU
 
 
 def update_policy(
@@ -108,7 +115,7 @@ def require_finite(report: UpdateReport, entropy: float, model: torch.nn.Module)
     """
     values = {f"the loss of update {number}": loss for number, loss in enumerate(report.losses, 1)}
     values["the mean entropy of the sampled tokens"] = entropy
-    values["the norm of the weights"] = float(get_total_norm(list(model.parameters())))
+    values["the norm of the weights"] = norm_of(list(model.parameters()))
     for what, value in values.items():
         if not math.isfinite(value):
             raise NonFiniteError(f"{what} is {value}")
@@ -140,12 +147,18 @@ def _gradient(
     replayed = [row for row in rows if row.replayed]
     loss_replayed, held = gradient(replayed) if replayed else (0.0, [])
     loss_fresh, gradients = gradient([row for row in rows if not row.replayed])
-    norm_replayed, norm_fresh = (float(get_total_norm(part)) for part in (held, gradients))
+    norm_replayed, norm_fresh = (norm_of(part) for part in (held, gradients))
     for whole, part in zip(gradients, held, strict=False):  # held is empty where none is replayed
         whole += part
     bound = settings.optimiser.grad_clip
     total = learner.accelerator.clip_grad_norm_(weights, math.inf if bound is None else bound)
     return loss_replayed + loss_fresh, Norms(float(total), norm_fresh, norm_replayed)
+
+
+def norm_of(tensors: Sequence[Tensor]) -> float:
+    """The norm of all of them together, wherever their shards are."""
+    norm = get_total_norm(list(tensors))
+    return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
 
 def _backward(
@@ -156,7 +169,10 @@ def _backward(
     learner: Learner,
     seen: dict[str, RowUpdate],
 ) -> float:
-    """Backward over a part of one update's rows; returns its loss and fills `seen` by row id."""
+    """Backward over a part of one update's rows; returns its loss and fills `seen` by row id.
+
+    Its micro-batches are dealt out among the processes.
+    """
     tokens = _tokens(rows)
     # RePO's J_on + J_off: each part is a mean of its own.
     divided_by = part if settings.objective.baseline == "apart" else rows
@@ -164,24 +180,44 @@ def _backward(
     # Without a penalty a row of advantage 0 adds exactly 0 to loss and gradient.
     penalised = objective.has_penalty(settings.objective)
     learning = [row for row in part if penalised or row.advantage != 0]
-    total = 0.0
-    for indices in micro_batches(
-        [row.sequence for row in learning], settings.batch.micro_batch_tokens
-    ):
+    total, own = 0.0, {}
+    budget = learner.hardware.token_budget(settings.batch.micro_batch_tokens)
+    batches = list(micro_batches([row.sequence for row in learning], budget))
+    turns = list(learner.processes.deal(batches, nothing=[]))
+    for turn, indices in enumerate(turns, 1):
         batch = [learning[index] for index in indices]
-        scores = score_tokens(
-            learner.model,
-            [row.sequence for row in batch],
-            settings.rollout.temperature,
-            entropy_gradient=settings.objective.entropy_bonus > 0,
-        )
-        inputs = token_batch(batch, scores, settings, divisor, learner.reference)
-        result = objective.surrogate(inputs, settings.objective, clip)
-        value = objective.loss(result.value, inputs, scores.entropies, tokens, settings.objective)
-        learner.accelerator.backward(value)
+        with _averaging(learner, last=turn == len(turns)):
+            scores = TokenScores(
+                *learner.model(
+                    [row.sequence for row in batch] or [FILLER],
+                    settings.rollout.temperature,
+                    settings.objective.entropy_bonus > 0,
+                )
+            )
+            if not batch:
+                learner.accelerator.backward(0.0 * scores.logprobs.sum())
+                continue
+            inputs = token_batch(batch, scores, settings, divisor, learner.reference)
+            result = objective.surrogate(inputs, settings.objective, clip)
+            value = objective.loss(
+                result.value, inputs, scores.entropies, tokens, settings.objective
+            )
+            # The mean over the processes is taken of the gradients; the loss is a sum.
+            learner.accelerator.backward(value * learner.processes.count)
         total += value.item()
-        seen.update(_per_row(batch, scores, result))
-    return total
+        own.update(_per_row(batch, scores, result))
+    shares = learner.processes.gather((total, own))
+    for _, rows_seen in shares:
+        seen.update(rows_seen)
+    return sum(share for share, _ in shares)
+
+
+def _averaging(learner: Learner, last: bool) -> AbstractContextManager[None]:
+    """Replicas average their gradients once, with the last backward; shards every time."""
+    if last or learner.hardware.weights == "sharded":
+        return nullcontext()
+    waiting: AbstractContextManager[None] = learner.accelerator.no_sync(learner.model)
+    return waiting
 
 
 def _tokens(rows: Sequence[Row]) -> int:
@@ -210,15 +246,18 @@ def token_batch(
     def joined(arrays: Iterator[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.concatenate(list(arrays))).to(device, dtype)
 
+    behaviour = joined(row.behaviour_logprobs for row in rows)
+    previous = joined(row.previous_logprobs for row in rows)
+    replayed = spread([row.replayed for row in rows], torch.bool)
+    ratio = objective.sampler_ratio(previous, behaviour, replayed)
     return TokenBatch(
         logprobs=scores.logprobs,
-        behaviour_logprobs=joined(
-            row.behaviour_logprobs if recorded else row.previous_logprobs for row in rows
-        ),
-        previous_logprobs=joined(row.previous_logprobs for row in rows),
+        denominator_logprobs=torch.where(replayed & recorded, behaviour, previous),
+        previous_logprobs=previous,
         reference_logprobs=_reference_logprobs(rows, settings, reference),
         advantages=spread([row.advantage for row in rows]),
-        replayed=spread([row.replayed for row in rows], torch.bool),
+        replayed=replayed,
+        correction=objective.sampler_correction(ratio, settings.objective),
         share=spread(shares),
     )
 

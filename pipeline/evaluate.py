@@ -17,11 +17,13 @@ from exgrpo import questions, step_records
 from exgrpo.errors import UserError
 from exgrpo.evaluation import chunks, evaluate
 from exgrpo.grading import Grader
-from exgrpo.policy import fingerprint, load_policy, tokenizer_hash
+from exgrpo.policy import fingerprint, load_policy, stop_ids, tokenizer_hash
 from exgrpo.prompts import prompts_hash
 from exgrpo.question_settings import Benchmark
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder
+from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.sampling import Sampler
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
 from exgrpo.studies import Study
@@ -211,6 +213,8 @@ def _sample(
     done = max((part.last_step for part in parts), default=FROM_THE_START)
     recorder = Recorder(log, resumed_from=done)
     with Grader.of(settings.grading) as grader:
+        stops = stop_ids(model, tokenizer, settings.prompt.stop)
+        sampler = Sampler(TorchEngine(model), tokenizer, stops, grader)
         for number, (benchmark, samples, chunk) in enumerate(_portions(settings, tests)):
             if number <= done:
                 continue
@@ -218,12 +222,10 @@ def _sample(
                 # Before the samples: a part of those says that a chunk is done.
                 recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
             rows = evaluate(
-                model,
-                tokenizer,
+                sampler,
                 chunk,
                 samples,
                 settings,
-                grader,
                 derived_seed(0, benchmark, 0),
                 test=True,
                 run=run,

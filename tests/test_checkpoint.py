@@ -13,8 +13,9 @@ from polars.testing import assert_frame_equal
 from prompted import prompted
 from test_trainer import KilledError, final_weights, read, run, settings
 
-from exgrpo import checkpoint, sampling, step, trainer
+from exgrpo import checkpoint, step, trainer
 from exgrpo.errors import UserError
+from exgrpo.rollout import torch_engine
 from exgrpo.settings import RunSettings
 from exgrpo.tables.manifest import MANIFEST, attempts
 
@@ -314,14 +315,14 @@ def test_a_resume_samples_nothing_before_its_first_new_step(
     base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_at(tmp_path, base_folder, settings(evaluation={"every": 100}), 4)
-    generate = sampling.generate
+    generate = torch_engine.generate
     calls: list[int] = []
 
     def counted(*arguments: Any, **more: Any) -> Any:
         calls.append(1)
         return generate(*arguments, **more)
 
-    monkeypatch.setattr(sampling, "generate", counted)
+    monkeypatch.setattr(torch_engine, "generate", counted)
     done: list[int] = []
     run(
         tmp_path,

@@ -78,11 +78,12 @@ def token_batch(
     behaviour = torch.full_like(change, -1.0)
     return TokenBatch(
         logprobs=(behaviour + change).requires_grad_(),
-        behaviour_logprobs=behaviour,
+        denominator_logprobs=behaviour,
         previous_logprobs=behaviour,
         reference_logprobs=None,
         advantages=torch.full_like(change, advantage),
         replayed=torch.full_like(change, replayed, dtype=torch.bool),
+        correction=torch.ones_like(change),
         share=torch.ones_like(change),
     )
 
@@ -261,11 +262,12 @@ def fast(rows: Trajectories, rules: Objective, clip: Any) -> tuple[torch.Tensor,
     shares = token_shares(lengths, rules, Divisor(len(rows), sum(lengths)), 7)
     batch = TokenBatch(
         logprobs=now,
-        behaviour_logprobs=torch.where(fresh_or_current, previous, recorded),
+        denominator_logprobs=torch.where(fresh_or_current, previous, recorded),
         previous_logprobs=previous,
         reference_logprobs=reference if rules.kl_reference else None,
         advantages=torch.tensor([a for tokens, a, _ in rows for _ in tokens], dtype=torch.float64),
         replayed=replayed,
+        correction=torch.ones_like(previous),
         share=torch.tensor(shares, dtype=torch.float64).repeat_interleave(torch.tensor(lengths)),
     )
     value = surrogate(batch, rules, clip).value

@@ -25,10 +25,10 @@ from exgrpo.policy import (
     entropy,
     load_policy,
     micro_batches,
-    score_sequences,
     score_tokens,
     stop_ids,
 )
+from exgrpo.scorer import Scorer, score_sequences
 
 
 def _sequences(count: int, vocabulary: int) -> list[TokenSequence]:
@@ -63,7 +63,7 @@ def test_scores_equal_a_plain_loop_with_many_lengths_and_chunks(
     model, tokenizer = load_policy(base_folder)
     sequences = _sequences(9, len(tokenizer))
     for budget in (1, 40, 10_000):
-        scores = score_sequences(model, sequences, temperature, budget)
+        scores = score_sequences(Scorer(model), sequences, temperature, budget)
         for sequence, score in zip(sequences, scores, strict=True):
             with torch.no_grad():
                 slow = torch.tensor(_slow(model, sequence, temperature))
@@ -87,8 +87,8 @@ def test_other_architecture_and_pad_equal_to_end(base_folder: str, tmp_path: Pat
     sequences = [TokenSequence([1, 4], [7, 2]), TokenSequence([1, 4, 5], [2]),
                  TokenSequence([1], [9, 9, 9, 2])]  # fmt: skip
     for alone, together in zip(
-        [score_sequences(model, [s], 1.0, 1)[0] for s in sequences],
-        score_sequences(model, sequences, 1.0, 1000),
+        [score_sequences(Scorer(model), [s], 1.0, 1)[0] for s in sequences],
+        score_sequences(Scorer(model), sequences, 1.0, 1000),
         strict=True,
     ):
         assert len(together.logprobs) == len(alone.logprobs)
@@ -98,8 +98,8 @@ def test_other_architecture_and_pad_equal_to_end(base_folder: str, tmp_path: Pat
 def test_scores_of_a_whole_sequence_end_with_those_of_its_response(base_folder: str) -> None:
     model, tokenizer = load_policy(base_folder)
     sequences = _sequences(9, len(tokenizer))
-    whole = score_sequences(model, [sequence.whole for sequence in sequences], 1.0, 60)
-    apart = score_sequences(model, sequences, 1.0, 60)
+    whole = score_sequences(Scorer(model), [sequence.whole for sequence in sequences], 1.0, 60)
+    apart = score_sequences(Scorer(model), sequences, 1.0, 60)
     for sequence, all_tokens, response in zip(sequences, whole, apart, strict=True):
         assert len(all_tokens.logprobs) == len(sequence) - 1
         for name in ("logprobs", "entropies"):

@@ -19,12 +19,13 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from exgrpo.policy import TokenSequence, load_policy, score_sequences, stop_ids
+from exgrpo.policy import TokenSequence, load_policy, stop_ids
 from exgrpo.rollout import Rollout, Sampling, stacked
 from exgrpo.rollout.plain import PlainDecoder
 from exgrpo.rollout.prefill import prefill
 from exgrpo.rollout.stacked import StackedDecoder
 from exgrpo.rollout.torch_engine import _draw, _uniform, generate
+from exgrpo.scorer import Scorer, score_sequences
 
 TEXTS = ["7+5=", "1*2+3=", "9-9-9*4=", "0+0="]
 SMALL = {
@@ -96,7 +97,7 @@ def test_recorded_scores_equal_a_forward_alone_and_in_any_company(
         for prompt, rollout in zip(asked, rollouts, strict=True)
     ]
     assert len({len(sequence) for sequence in sequences}) > 5
-    alone = score_sequences(model, sequences, temperature, 1)
+    alone = score_sequences(Scorer(model), sequences, temperature, 1)
     for rollout, score in zip(rollouts, alone, strict=True):
         recorded = torch.tensor(rollout.logprobs), torch.tensor(rollout.entropies)
         torch.testing.assert_close(recorded[0], score.logprobs, rtol=0, atol=1e-4)
@@ -104,7 +105,7 @@ def test_recorded_scores_equal_a_forward_alone_and_in_any_company(
     for seed, budget in enumerate((60, 200, 100_000)):
         order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed))
         shuffled = [sequences[index] for index in order.tolist()]
-        together = score_sequences(model, shuffled, temperature, budget)
+        together = score_sequences(Scorer(model), shuffled, temperature, budget)
         for index, score in zip(order.tolist(), together, strict=True):
             for name in ("logprobs", "entropies"):
                 one, other = getattr(alone[index], name), getattr(score, name)
@@ -277,7 +278,7 @@ def test_bfloat16_rollouts_are_near_the_forward_that_trains(able_folder: str) ->
         for prompt, group in zip(prompts, groups, strict=True)
         for rollout in group
     ]
-    scores = score_sequences(model, sequences, 1.0, 500)
+    scores = score_sequences(Scorer(model), sequences, 1.0, 500)
     recorded = np.concatenate([rollout.logprobs for rollout in flat(groups)])
     assert recorded.dtype == np.float32
     log_ratio = torch.cat([score.logprobs for score in scores]).numpy() - recorded

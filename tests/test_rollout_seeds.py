@@ -14,8 +14,11 @@ from exgrpo.context import RunContext
 from exgrpo.evaluation import evaluate
 from exgrpo.grading import Grader
 from exgrpo.policy import load_policy
+from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.scorer import Scorer
 from exgrpo.step import _roll_out
 from exgrpo.step_records import Clock
+from exgrpo.update import Learner
 
 Tokens = dict[tuple[str, int, int], list[int]]  # by question, its turn in the step, and slot
 
@@ -27,7 +30,16 @@ def context(able_folder: str, grader: Grader) -> RunContext:
     unused: Any = None
     settings = little(training={"dtype": "float32"})
     return RunContext(
-        settings, {}, [], unused, policy, tokenizer, {}, grader=grader, recorder=unused
+        settings,
+        {},
+        [],
+        Learner(Scorer(policy), unused, unused),
+        policy,
+        tokenizer,
+        {},
+        grader=grader,
+        recorder=unused,
+        engine=TorchEngine(policy),
     )
 
 
@@ -105,7 +117,7 @@ def test_samples_of_an_evaluation_are_their_questions(
 
     def answers(context: RunContext, asked: list[Any], seed: int = 5) -> dict[Any, str]:
         rows = evaluate(
-            context.policy, context.tokenizer, asked, 3, context.settings, grader, seed,
+            context.sampler, asked, 3, context.settings, seed,
             run="r", step=0, benchmark="test_id",
         )  # fmt: skip
         return {(row["question"], row["sample"]): row["response"] for row in rows}

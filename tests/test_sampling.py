@@ -18,8 +18,8 @@ from exgrpo.grading import Answer, Grader, Rules, Verdict, rules_of
 from exgrpo.policy import load_policy, response_texts, stop_ids
 from exgrpo.questions import Question
 from exgrpo.rollout import Sampling, torch_engine
-from exgrpo.rollout.torch_engine import generate
-from exgrpo.sampling import sample_and_grade
+from exgrpo.rollout.torch_engine import TorchEngine, generate
+from exgrpo.sampling import Sampler, sample_and_grade
 from exgrpo.settings import Questions
 
 SEEDS = [[1, 2, 3], [], [4], [5, 6]]  # six rollouts
@@ -34,6 +34,9 @@ class Asked:
     tokenizer: Any
     questions: list[Question]
     stop: tuple[int, ...]
+
+    def sampler(self, grader: Any) -> Sampler:
+        return Sampler(TorchEngine(self.model), self.tokenizer, self.stop, grader)
 
     def sampling(self, batch: int) -> Sampling:
         return Sampling(1.0, 20, self.stop, batch)
@@ -57,7 +60,7 @@ def test_verdicts_are_those_of_grading_afterwards(asked: Asked, grader: Grader, 
     groups = generate(asked.model, prompts, SEEDS, sampling)
     order: list[str] = []
     found = sample_and_grade(
-        asked.model, asked.tokenizer, asked.questions, SEEDS, sampling, grader, boxed,
+        asked.sampler(grader), asked.questions, SEEDS, sampling, boxed,
         lambda: order.append("all sampled"),
     )  # fmt: skip
     assert [len(own) for own in found] == [len(own) for own in SEEDS]
@@ -79,9 +82,7 @@ def test_every_question_is_read_by_its_own_rules(asked: Asked, grader: Grader) -
     ]
     sampling = asked.sampling(2)
     seeds = [[1], [2], [3], [4]]
-    found = sample_and_grade(
-        asked.model, asked.tokenizer, questions, seeds, sampling, grader, boxed
-    )
+    found = sample_and_grade(asked.sampler(grader), questions, seeds, sampling, boxed)
     undecided = [own[0].verdict.correct is None for own in found]
     assert undecided == [False, True, False, True]  # a number is the letter of no choice
 
@@ -114,9 +115,7 @@ def test_a_batch_is_graded_while_the_next_is_sampled(
 
     monkeypatch.setattr(torch_engine, "_generate_batch", watched)
     with Watched(events, second) as grader:
-        sample_and_grade(
-            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(3), grader, boxed
-        )
+        sample_and_grade(asked.sampler(grader), asked.questions, SEEDS, asked.sampling(3), boxed)
     assert events == ["sampled", "sampled", "grading", "grading"]
 
 
@@ -127,9 +126,7 @@ class Failing(Grader):
 
 def test_an_error_of_the_grading_is_raised_and_leaves_no_thread(asked: Asked) -> None:
     with Failing() as grader, pytest.raises(OSError, match="no process can be started"):
-        sample_and_grade(
-            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(2), grader, boxed
-        )
+        sample_and_grade(asked.sampler(grader), asked.questions, SEEDS, asked.sampling(2), boxed)
     assert not [each for each in threading.enumerate() if each.name.startswith("grading")]
 
 
@@ -158,9 +155,7 @@ def test_an_error_of_the_grading_stops_the_sampling(
 
     monkeypatch.setattr(torch_engine, "_generate_batch", counted)
     with Told() as grader, pytest.raises(OSError, match="no process can be started"):
-        sample_and_grade(
-            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(1), grader, boxed
-        )
+        sample_and_grade(asked.sampler(grader), asked.questions, SEEDS, asked.sampling(1), boxed)
     assert sampled == 2
 
 
@@ -189,9 +184,7 @@ def test_an_interrupted_sampling_leaves_the_queued_batches_ungraded(
 
     monkeypatch.setattr(torch_engine, "_generate_batch", interrupt)
     with Slow() as grader, pytest.raises(KeyboardInterrupt):
-        sample_and_grade(
-            asked.model, asked.tokenizer, asked.questions, SEEDS, asked.sampling(1), grader, boxed
-        )
+        sample_and_grade(asked.sampler(grader), asked.questions, SEEDS, asked.sampling(1), boxed)
     assert graded == [1]
 
 
@@ -201,8 +194,8 @@ def test_where_nothing_is_asked_nothing_is_sampled(
 ) -> None:
     order: list[str] = []
     found = sample_and_grade(
-        asked.model, asked.tokenizer, asked.questions[:count], [[]] * count, asked.sampling(2),
-        grader, boxed, lambda: order.append("all sampled"),
+        asked.sampler(grader), asked.questions[:count], [[]] * count, asked.sampling(2), boxed,
+        lambda: order.append("all sampled"),
     )  # fmt: skip
     assert found == [[]] * count and order == ["all sampled"]
 

@@ -1,10 +1,11 @@
-"""Rollouts with the training model itself, in plain torch.
+"""Rollouts in plain torch: with the training model itself, or a copy of it where that is sharded.
 
 Questions of like length are generated together. A question is prefilled once and its cache shared
 by its rollouts; the cache is preallocated; finished rows leave the batch as it shrinks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,6 +19,39 @@ from exgrpo.rollout.prefill import Prefill, prefill
 from exgrpo.rollout.stacked import StackedDecoder
 
 SHRINK_BELOW = 0.75  # copy the cache to the living rows when fewer than this share are left
+
+
+@dataclass(frozen=True)
+class TorchEngine:
+    """The contract `exgrpo.rollout.Engine` for `generate`.
+
+    model: what is sampled with. take_over: called by `sync`; fills the model where it is a copy.
+    """
+
+    model: PreTrainedModel
+    take_over: Callable[[], None] = lambda: None
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def sync(self) -> None:
+        self.take_over()
+
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[Sequence[int]],
+        sampling: Sampling,
+        finished: Finished,
+    ) -> list[list[Rollout]]:
+        return generate(self.model, prompts, seeds, sampling, finished)
+
+    def sleep(self) -> None:
+        """It holds no memory between two calls."""
+
+    def close(self) -> None:
+        """Nothing to end."""
 
 
 @torch.no_grad()

@@ -222,6 +222,12 @@ STEPS = Table(
         Column("weight_mean_replayed", FLOAT, "", "mean factor of the advantage, the same tokens"),
         Column("ratio_ess_replayed", FLOAT, "share", "mean ratio_ess over the same tokens"),
         Column("clipped_share", FLOAT, "share", "of tokens with a gradient: taken by the clip"),
+        Column(
+            "sampler_gap_mean", FLOAT, "nat", "mean |trainer - sampler| log-prob. of fresh tokens"
+        ),
+        Column("sampler_gap_max", FLOAT, "nat", "the greatest; 0 where the trainer samples itself"),
+        Column("sampler_ratio_mean", FLOAT, "", "mean trainer / sampler of fresh tokens, uncapped"),
+        Column("sampler_capped_share", FLOAT, "share", "of them above `objective.sampler_cap`"),
         Column("buffer_questions", INT, "", "questions in the buffer after the step"),
         Column("buffer_trajectories", INT, "", "trajectories in the buffer after the step"),
         Column("buffer_bytes", INT, "byte", "token ids and log-probabilities in the buffer"),
@@ -232,8 +238,10 @@ STEPS = Table(
         Column("trained_tokens", INT, "token", "response tokens in the update"),
         Column("total_sampled_tokens", INT, "token", "tokens sampled so far"),
         Column("token_floats_logged", INT, "trajectory", "trajectories with float token columns"),
+        Column("sync_seconds", FLOAT, "s", "new weights into the engine that samples"),
         Column("rollout_seconds", FLOAT, "s", "sampling"),
         Column("grade_seconds", FLOAT, "s", "waiting for verdicts: grading runs beside sampling"),
+        Column("score_seconds", FLOAT, "s", "the trainer's own scores of another engine's tokens"),
         Column("select_seconds", FLOAT, "s", "scoring, choosing and keeping experience"),
         Column("update_seconds", FLOAT, "s", "forward, backward, optimiser"),
         Column("record_seconds", FLOAT, "s", "logging since the step before, its rows too"),

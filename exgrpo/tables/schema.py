@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 ColumnType = pl.DataType | type[pl.DataType]
 
