@@ -5,6 +5,7 @@ What a step does is in `exgrpo.step`.
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from exgrpo.processes import processes_now
 from exgrpo.prompts import prompts_hash
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder, require_logged
-from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.rollout.engines import engine_of
 from exgrpo.scorer import Scorer
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
@@ -94,19 +95,26 @@ def train(
         require_logged(folder / "log", progress.step)
         if progress.step == settings.training.steps and (folder / "final").is_dir():
             return progress
-    with deterministic(settings.training.deterministic), Grader.of(settings.grading) as grader:
-        learner = _learner(settings, policy, start_path or base_path, saved, hardware)
+    start = start_path or base_path
+    with ExitStack() as opened:
+        opened.enter_context(deterministic(settings.training.deterministic))
+        grader = opened.enter_context(Grader.of(settings.grading))
+        learner = _learner(settings, policy, start, saved, hardware)
+        whole = learner.accelerator.unwrap_model(learner.model).policy
+        engine = opened.enter_context(
+            engine_of(settings, hardware, learner.model, whole, start, learner.processes)
+        )
         context = RunContext(
             settings,
             {question.id: question for question in train_questions},
             validation,
             learner,
-            learner.accelerator.unwrap_model(learner.model).policy,
+            whole,
             tokenizer,
             outside,
             grader,
             Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START),
-            TorchEngine(learner.accelerator.unwrap_model(learner.model).policy),
+            engine,
         )
         if not saved:
             context.recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))

@@ -1,0 +1,44 @@
+"""Which engine samples, for settings and hardware."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from transformers import PreTrainedModel
+
+from exgrpo.hardware import Hardware
+from exgrpo.policy import load_policy
+from exgrpo.processes import Processes
+from exgrpo.rollout import Engine
+from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.settings import RunSettings
+from exgrpo.weights import full_weights
+
+
+@contextmanager
+def engine_of(
+    settings: RunSettings,
+    hardware: Hardware,
+    scorer: torch.nn.Module,
+    policy: PreTrainedModel,
+    path: str,
+    processes: Processes,
+) -> Iterator[Engine]:
+    """The engine of `rollout.engine`, ended on leaving.
+
+    scorer: scores with the policy now (`exgrpo.scorer.Scorer`, as wrapped). policy: whose weights
+    the engine takes over. path: folder or hub name of a model of the same shape and tokenizer.
+    """
+    if hardware.weights == "replicated":
+        yield TorchEngine(policy)
+        return
+    replica, _ = load_policy(path, settings.training.dtype)
+    replica.to(next(policy.parameters()).device)
+    own = dict(replica.named_parameters())
+
+    @torch.no_grad()
+    def take_over() -> None:
+        for name, value in full_weights(policy):
+            own[name].copy_(value)
+
+    yield TorchEngine(replica, take_over)
