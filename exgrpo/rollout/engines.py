@@ -1,6 +1,6 @@
 """Which engine samples, for settings and hardware."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -11,6 +11,7 @@ from exgrpo.policy import load_policy
 from exgrpo.processes import Processes
 from exgrpo.rollout import Engine
 from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.rollout.vllm_engine import vllm_engine
 from exgrpo.settings import RunSettings
 from exgrpo.weights import full_weights
 
@@ -23,17 +24,23 @@ def engine_of(
     policy: PreTrainedModel,
     path: str,
     processes: Processes,
+    prompts: Sequence[list[int]],
 ) -> Iterator[Engine]:
     """The engine of `rollout.engine`, ended on leaving.
 
     scorer: scores with the policy now (`exgrpo.scorer.Scorer`, as wrapped). policy: whose weights
     the engine takes over. path: folder or hub name of a model of the same shape and tokenizer.
+    prompts: every prompt (token ids) that may be asked, the first of them to probe the engine with.
     """
+    if settings.rollout.engine == "vllm":
+        with vllm_engine(settings, hardware, scorer, policy, path, processes, prompts) as engine:
+            yield engine
+        return
     if hardware.weights == "replicated":
         yield TorchEngine(policy)
         return
     replica, _ = load_policy(path, settings.training.dtype)
-    replica.to(next(policy.parameters()).device)
+    torch.nn.Module.to(replica, next(policy.parameters()).device)  # its own `to` has no types
     own = dict(replica.named_parameters())
 
     @torch.no_grad()
