@@ -45,7 +45,10 @@ def render(question: Question, settings: Prompt, tokenizer: PreTrainedTokenizerB
 
     UserError where the tokenizer has no chat template, or its template refuses or changes a turn.
     """
-    ask = f"\n\n{INSTRUCTION[question.kind]}" if settings.instruction else ""
+    asked_for = settings.instruction == "boxed" or (
+        settings.instruction == "letter" and question.kind == "mcq"
+    )
+    ask = f"\n\n{INSTRUCTION[question.kind]}" if asked_for else ""
     turns = [(each.question + ask, each.response) for each in settings.examples]
     asked = question.text + ask
     if settings.template == "chat":

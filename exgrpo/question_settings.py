@@ -114,8 +114,8 @@ class Prompt(Section):
     # words; None: the template's own, if it has one
     system: Literal["think"] | None = None
     # after the question: boxed: [ours] reason step by step, the answer (of a multiple choice: the
-    # letter) in a box; None: nothing
-    instruction: Literal["boxed"] | None = None
+    # letter) in a box; letter: after a multiple choice alone; None: nothing
+    instruction: Literal["boxed", "letter"] | None = None
     # put at the end of the prompt, where the response goes on. [paper] "<think>\n"; nothing is
     # added where the chat template itself ends with it
     opening: str = ""

