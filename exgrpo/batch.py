@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -169,6 +169,11 @@ def replayed_row(
         response=response,
         verdict=verdict,
     )
+
+
+def in_order(shares: Iterable[Sequence[Row]]) -> list[Row]:
+    """The rows of all shares (of the processes that graded them) by group and slot."""
+    return sorted((row for share in shares for row in share), key=lambda row: (row.group, row.slot))
 
 
 def reward_table(rows: Sequence[Row], groups: int) -> tuple[Tensor, Tensor]:

@@ -5,26 +5,28 @@ and the counters go together. Random draws are derived from (seed, purpose, step
 generator state to keep.
 
 A file ends with the SHA-256 of all before it: what proves a checkpoint cannot be parted from it,
-as a second file or a name could, and torch still opens it as one of its own.
+as a second file or a name could, and torch still opens it as one of its own. It is hashed while it
+is written and read in portions: with a large model it is a hundred GB.
 """
 
 import hashlib
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
 from exgrpo.errors import UserError
 from exgrpo.experience import ReplayBuffer
-from exgrpo.records import write_whole
+from exgrpo.processes import ALONE, Processes
+from exgrpo.records import whole_file
 from exgrpo.settings import Buffer
 from exgrpo.stream import FreshStream
 
 KEEP = 2  # the newest, and one before it should the newest be damaged
 _PROOF = hashlib.sha256().digest_size
+_PORTION = 1 << 24  # bytes that are read at a time
 
 
 @dataclass
@@ -50,34 +52,65 @@ class Progress:
         return cls(**{**state, "stream": stream, "buffer": buffer})
 
 
+class _Hashed:
+    """A file that torch writes to; `proof` is of all that was written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.proof = hashlib.sha256()
+
+    def write(self, content: bytes) -> int:
+        self.proof.update(content)
+        return self.file.write(content)
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
 def save(folder: Path, step: int, state: dict[str, Any]) -> None:
     """Write `step-<step>.pt`, then drop all but the newest KEEP."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    buffer.write(hashlib.sha256(buffer.getbuffer()).digest())
-    write_whole(folder / f"step-{step:08d}.pt", buffer.getbuffer())
+    with whole_file(folder / f"step-{step:08d}.pt") as aside:
+        _write(aside, state)
     for old in _files(folder)[:-KEEP]:
         old.unlink(missing_ok=True)
 
 
-def load_latest(folder: Path, say: Callable[[str], None] = print) -> dict[str, Any] | None:
+def _write(path: Path, state: dict[str, Any]) -> None:
+    with path.open("wb") as file:
+        hashed = _Hashed(file)
+        torch.save(state, hashed)  # type: ignore[arg-type]
+        file.write(hashed.proof.digest())
+
+
+def load_latest(
+    folder: Path, say: Callable[[str], None] = print, processes: Processes = ALONE
+) -> dict[str, Any] | None:
     """The newest sound checkpoint, or None when there is none at all.
 
-    A damaged one is set aside as `*.damaged`, and told to `say` with the steps that it costs.
-    UserError when every one is damaged or one cannot be read.
+    Its tensors stay in the file, so that the processes of a machine do not each hold a copy: what
+    is to be kept must be copied. A damaged one is set aside as `*.damaged`, and told to `say` with
+    the steps that it costs; the first process sees to that for all. UserError when every one is
+    damaged or one cannot be read.
     """
+    path = processes.first_does(lambda: _newest(folder, say))
+    if path is None:
+        return None
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    return state
+
+
+def _newest(folder: Path, say: Callable[[str], None]) -> Path | None:
     files = _files(folder)
     damaged: list[Path] = []
     for path in reversed(files):
-        if (content := _proven(path)) is not None:
+        if _proven(path):
             for each in damaged:
                 _set_aside(each)
                 say(
                     f"{each}: damaged: its bytes are not those that were written. Going on from "
                     f"{path.name}: steps {_step(path) + 1} to {_step(each)} are done again."
                 )
-            state: dict[str, Any] = torch.load(content, map_location="cpu", weights_only=True)
-            return state
+            return path
         damaged.append(path)
     if not files:
         return None
@@ -123,17 +156,21 @@ def _step(path: Path) -> int:
     return int(path.stem.removeprefix("step-"))
 
 
-def _proven(path: Path) -> io.BytesIO | None:
-    """What torch saved, or None when the file's last bytes are not the hash of all before."""
+def _proven(path: Path) -> bool:
+    """Whether the file's last bytes are the hash of all before."""
     try:
-        content = path.read_bytes()
+        left = path.stat().st_size - _PROOF
+        proof = hashlib.sha256()
+        with path.open("rb") as file:
+            while left > 0 and (portion := file.read(min(left, _PORTION))):
+                proof.update(portion)
+                left -= len(portion)
+            return left == 0 and file.read() == proof.digest()
     except OSError as error:
         raise UserError(
             f"{path}: cannot read the checkpoint: {error.strerror}. Mend the disk or the "
             f"permissions, then run again."
         ) from error
-    saved, proof = content[:-_PROOF], content[-_PROOF:]
-    return io.BytesIO(saved) if hashlib.sha256(saved).digest() == proof else None
 
 
 def _set_aside(path: Path) -> None:

@@ -102,12 +102,20 @@ def _check_head(model: PreTrainedModel, path: str) -> None:
         )
 
 
-def save_policy(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Save model and tokenizer as a Hugging Face folder, whole or not at all."""
+def save_policy(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    weights: dict[str, Tensor] | None = None,
+) -> None:
+    """Save model and tokenizer as a Hugging Face folder, whole or not at all.
+
+    weights: by name, where the model's own are not whole.
+    """
     aside = folder.with_name(folder.name + ".unfinished")
     try:
         shutil.rmtree(aside, ignore_errors=True)
-        model.save_pretrained(aside)
+        model.save_pretrained(aside, state_dict=weights)
         tokenizer.save_pretrained(aside)
         for file in aside.iterdir():
             sync(file)

@@ -5,13 +5,20 @@ work within a step (sampling, grading, scoring, gradients) is dealt out, and wha
 gathered, so that all go on with the same. The first one alone writes.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
+from accelerate import PartialState
 
 T = TypeVar("T")
+
+# How long one waits for another: a checkpoint of many GB is written by the first alone.
+PATIENCE = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,17 @@ class Processes:
         dist.all_gather_object(found, own, group=self.group)
         return found
 
+    def first_does(self, work: Callable[[], T]) -> T:
+        """What `work` returns in the first process, which alone calls it; the others wait for it.
+
+        Where it raises, the first one ends, and the others with it.
+        """
+        return self.gather(work() if self.first else None)[0]  # type: ignore[return-value]
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is true in one of them. All must call it."""
+        return any(self.gather(flag))
+
     def deal(self, items: Sequence[T], nothing: T) -> Iterator[T]:
         """This process's share; `nothing` where others have one more, so that all keep step."""
         for start in range(0, len(items), self.count):
@@ -48,8 +66,26 @@ class Processes:
 ALONE = Processes()
 
 
+def launched() -> int:
+    """How many processes were launched together with this one, itself included."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def processes_now() -> Processes:
-    """The processes that were launched together, or this one alone."""
-    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+    """The processes that were launched together, or this one alone. Called once a run, by all.
+
+    Gradients are exchanged by NCCL where there are GPUs and else by gloo; objects always by gloo.
+    """
+    if launched() == 1:
         return ALONE
-    return Processes(dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo"))
+    PartialState(cpu=not torch.cuda.is_available())  # the group of Accelerate, which is torch's
+    return Processes(
+        dist.get_rank(), dist.get_world_size(), dist.new_group(backend="gloo", timeout=PATIENCE)
+    )
+
+
+def device_now() -> torch.device:
+    """The GPU of this process, or the processors."""
+    device = PartialState(cpu=not torch.cuda.is_available()).device
+    assert isinstance(device, torch.device)
+    return device

@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,16 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file whole or not at all: temporary name, sync, rename."""
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields the name under which to write a file that is to be there whole or not at all.
+
+    Afterwards it is synced and renamed. UserError where that or the writing fails.
+    """
     aside = path.with_name(path.name + ".tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
+        yield aside
         sync(aside)
         aside.replace(path)
         sync(path.parent)
@@ -56,6 +60,12 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
             f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, "
             f"then run again."
         ) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: temporary name, sync, rename."""
+    with whole_file(path) as aside:
+        aside.write_bytes(content)
 
 
 def _forget(aside: Path) -> None:

@@ -16,6 +16,7 @@ from exgrpo.batch import (
     Outcome,
     Row,
     fresh_row,
+    in_order,
     learns,
     outcomes,
     replayed_row,
@@ -249,7 +250,7 @@ def _roll_out(
             context.rules,
             lambda: clock.lap("rollout"),
         )
-        rows = replayed.result()
+        rows = in_order(context.processes.gather(replayed.result()))
     clock.lap("grade")
     places = [
         (index, slot, group, each)
@@ -267,7 +268,7 @@ def _roll_out(
         fresh_row(run, step, index, slot, group, each, own)
         for (index, slot, group, each), own in zip(places, scored, strict=True)
     ]
-    return sorted(rows, key=lambda row: (row.group, row.slot))
+    return in_order([rows])
 
 
 def _replayed_rows(
@@ -278,15 +279,16 @@ def _replayed_rows(
     first_group: int = 0,
     first_slot: int = 0,
 ) -> list[Row]:
-    """The stored trajectories that join the groups, graded, as rows of the batch.
+    """The stored trajectories that join the groups, graded, as rows: the share of this process.
 
     first_group: number of the first group. first_slot: where a group's own begin.
     """
-    chosen = [
+    joining = [
         (index, slot, group, candidate.trajectory)
         for index, group in enumerate(groups, start=first_group)
         for slot, candidate in enumerate(group.candidates[: group.replays], start=first_slot)
     ]
+    chosen = context.processes.own(joining)
     texts = response_texts(
         context.tokenizer, [stored.token_ids.tolist() for *_, stored in chosen], context.stop_ids
     )
@@ -345,7 +347,8 @@ def _join_failed(
         dataclasses.replace(row, trained=row.slot < size - joined[row.group].replays)
         for row in rows
     ]
-    return joined, rows + _replayed_rows(context, progress.step, joined, scores, first_slot=size)
+    stored = _replayed_rows(context, progress.step, joined, scores, first_slot=size)
+    return joined, rows + in_order(context.processes.gather(stored))
 
 
 def _learn_from(

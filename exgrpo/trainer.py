@@ -3,15 +3,18 @@
 What a step does is in `exgrpo.step`.
 """
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from exgrpo import checkpoint, step_records
@@ -25,16 +28,23 @@ from exgrpo.grading import Grader
 from exgrpo.hardware import CPU, Hardware
 from exgrpo.outside import outside_trajectories
 from exgrpo.policy import fingerprint, load_policy, save_policy, tokenizer_hash
-from exgrpo.processes import processes_now
+from exgrpo.processes import ALONE, Processes
 from exgrpo.prompts import prompts_hash
 from exgrpo.questions import Question
-from exgrpo.records import FROM_THE_START, Recorder, require_logged
+from exgrpo.records import FROM_THE_START, Recorder, Unrecorded, require_logged
 from exgrpo.rollout.engines import engine_of
-from exgrpo.scorer import Scorer
+from exgrpo.scorer import Scorer, shard
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
 from exgrpo.step import train_step
 from exgrpo.update import Learner, NonFiniteError
+from exgrpo.weights import (
+    copy_weights,
+    fill_averages,
+    fill_weights,
+    full_averages,
+    full_weights,
+)
 
 CHECKPOINTS = "checkpoints"
 
@@ -55,10 +65,12 @@ def train(
     pool_log: Path | None = None,
     stop: Callable[[], bool] = lambda: False,
     hardware: Hardware = CPU,
+    processes: Processes = ALONE,
 ) -> Progress:
     """Train from the base model, or go on from the newest checkpoint in `folder`.
 
-    Where several processes were launched together, each of them calls this.
+    Where several processes were launched together, each of them calls this; what follows is done
+    by the first alone, and stop() is true when it is so in one of them.
 
     report gets the row of table `steps` after every step; heartbeat is called after each
     checkpoint. start_path: the model to start from where it is not the base model (continual
@@ -88,41 +100,49 @@ def train(
     progress = Progress(
         started=settings.experience.start == "at_once", buffer=ReplayBuffer(settings.buffer)
     )
-    saved = checkpoint.load_latest(folder / CHECKPOINTS)
+    saved = checkpoint.load_latest(folder / CHECKPOINTS, processes=processes)
+    resumed_from = FROM_THE_START
     if saved:
         checkpoint.require_same(folder / CHECKPOINTS, saved["identity"], identity)
         progress = Progress.from_state(settings.buffer, saved["progress"])
-        require_logged(folder / "log", progress.step)
-        if progress.step == settings.training.steps and (folder / "final").is_dir():
+        resumed_from = progress.step
+        processes.first_does(partial(require_logged, folder / "log", resumed_from))
+        if progress.step == settings.training.steps and processes.first_does(
+            (folder / "final").is_dir
+        ):
             return progress
     start = start_path or base_path
+    asked = [list(each.prompt_ids) for each in (*train_questions, *validation)]
     with ExitStack() as opened:
         opened.enter_context(deterministic(settings.training.deterministic))
         grader = opened.enter_context(Grader.of(settings.grading))
-        learner = _learner(settings, policy, start, saved, hardware)
-        whole = learner.accelerator.unwrap_model(learner.model).policy
+        learner = _learner(settings, policy, start, hardware, processes)
+        if saved:
+            _restore(learner, policy, saved)
+        asked = [list(each.prompt_ids) for each in (*train_questions, *validation)]
         engine = opened.enter_context(
-            engine_of(settings, hardware, learner.model, whole, start, learner.processes)
+            engine_of(settings, hardware, learner.model, policy, start, processes, asked)
         )
         context = RunContext(
             settings,
             {question.id: question for question in train_questions},
             validation,
             learner,
-            whole,
+            policy,
             tokenizer,
             outside,
             grader,
-            Recorder(folder / "log", resumed_from=progress.step if saved else FROM_THE_START),
+            Recorder(folder / "log", resumed_from) if processes.first else Unrecorded(),
             engine,
         )
         if not saved:
             context.recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
             _validate(context, progress, folder)
             context.recorder.flush(0, 0)
+        del saved  # its file can be given back
         _loop(context, progress, folder, identity, report, heartbeat, stop)
-    if progress.step == settings.training.steps:
-        save_policy(context.policy, tokenizer, folder / "final")
+        if progress.step == settings.training.steps:
+            _save_policy(context, folder / "final")
     return progress
 
 
@@ -130,29 +150,49 @@ def _learner(
     settings: RunSettings,
     policy: PreTrainedModel,
     path: str,
-    saved: dict[str, Any] | None,
     hardware: Hardware,
+    processes: Processes,
 ) -> Learner:
-    """The policy with its optimiser, and the reference of the KL; as they were saved, if so."""
+    """The policy with its optimiser, on the devices of all processes, and the reference."""
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
     reference = None
     if settings.objective.kl_reference:
         reference, _ = load_policy(path, settings.training.dtype)
         reference.to(accelerator.device)
-    model, optimiser = accelerator.prepare(
-        Scorer(policy),
+    scorer = Scorer(policy, hardware.activation_checkpointing)
+    if hardware.sharded:
+        shard(scorer, accelerator.device)
+    model = scorer if hardware.sharded else accelerator.prepare(scorer)
+    optimiser = accelerator.prepare(
         torch.optim.AdamW(
             policy.parameters(),
             lr=settings.optimiser.learning_rate,
             weight_decay=settings.optimiser.weight_decay,
-        ),
+        )
     )
-    if saved:
-        accelerator.unwrap_model(model).policy.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        if reference is not None:
-            reference.load_state_dict(saved["reference"])
-    return Learner(model, optimiser, accelerator, reference, processes_now(), hardware)
+    return Learner(model, optimiser, accelerator, reference, processes, hardware)
+
+
+def _state(learner: Learner, policy: PreTrainedModel) -> dict[str, Any]:
+    """The learner's part of a checkpoint: one form wherever the weights are. All call it."""
+
+    def kept(values: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+        # Each process must see every value, for a sharded one is put together by all of them.
+        first = learner.processes.first
+        return {name: value.cpu() for name, value in values if first}
+
+    return {
+        "model": kept(full_weights(policy)),
+        "reference": None if learner.reference is None else kept(full_weights(learner.reference)),
+        "optimiser": kept(full_averages(policy, learner.optimiser)),
+    }
+
+
+def _restore(learner: Learner, policy: PreTrainedModel, saved: dict[str, Any]) -> None:
+    fill_weights(policy, saved["model"])
+    fill_averages(policy, learner.optimiser, saved["optimiser"])
+    if learner.reference is not None:
+        fill_weights(learner.reference, saved["reference"])
 
 
 def _loop(
@@ -167,15 +207,19 @@ def _loop(
     training = context.settings.training
     flushed = progress.step
     checkpoint_seconds = 0.0
-    ended = stop() or progress.step == training.steps
+    processes = context.processes
+    ended = processes.any(stop()) or progress.step == training.steps
     while not ended:
         progress.step += 1
         try:
             metrics = train_step(context, progress, checkpoint_seconds)
         except NonFiniteError as error:
-            context.recorder.flush(flushed + 1, progress.step)  # to be looked at
+            processes.first_does(  # to be looked at
+                partial(context.recorder.flush, flushed + 1, progress.step)
+            )
             raise _stopped(context.settings, progress.step, error) from error
-        report(metrics)
+        if processes.first:
+            report(metrics)
         if progress.step == training.last_life:
             _reincarnate(context, progress)
         if (
@@ -183,27 +227,25 @@ def _loop(
             or progress.step == training.steps
         ):
             _validate(context, progress, folder)
-        ended = stop() or progress.step == training.steps
+        ended = processes.any(stop()) or progress.step == training.steps
         checkpoint_seconds = 0.0
         if progress.step % training.checkpoint_every == 0 or ended:
             # The log first: a part without its checkpoint is overtaken by the next attempt.
             context.recorder.flush(flushed + 1, progress.step)
             flushed = progress.step
             began = time.perf_counter()
-            reference = context.learner.reference
-            checkpoint.save(
-                folder / CHECKPOINTS,
-                progress.step,
-                {
-                    "identity": identity,
-                    "model": context.policy.state_dict(),
-                    "reference": None if reference is None else reference.state_dict(),
-                    "optimiser": context.learner.optimiser.state_dict(),
-                    "progress": progress.state(),
-                },
+            state = {
+                "identity": identity,
+                **_state(context.learner, context.policy),
+                "progress": progress.state(),
+            }
+            processes.first_does(
+                partial(checkpoint.save, folder / CHECKPOINTS, progress.step, state)
             )
+            del state  # at 8 B parameters it is 100 GB
             checkpoint_seconds = time.perf_counter() - began
-            heartbeat(progress)
+            if processes.first:
+                heartbeat(progress)
 
 
 def _stopped(settings: RunSettings, step: int, error: NonFiniteError) -> StoppedError:
@@ -219,7 +261,7 @@ def _stopped(settings: RunSettings, step: int, error: NonFiniteError) -> Stopped
 def _reincarnate(context: RunContext, progress: Progress) -> None:
     """ReMix: the policy is the new reference, the optimiser starts afresh, replay is over."""
     if context.learner.reference is not None:
-        context.learner.reference.load_state_dict(context.policy.state_dict())
+        copy_weights(context.policy, context.learner.reference)
     context.learner.optimiser.state.clear()
     progress.reincarnated = True
 
@@ -241,15 +283,23 @@ def _validate(context: RunContext, progress: Progress, folder: Path) -> None:
     context.engine.sleep()
     context.recorder.add("evaluations", rows)
     graded = [row["correct"] for row in rows if row["correct"] is not None]
-    if not graded:
+    if not graded and context.processes.first:
         print(
             f"{settings.run}, step {progress.step}: none of the {len(rows)} answers to the "
             f"validation questions could be graded, so that this step is not compared with the "
             f"best. Likely causes: golds that cannot be read; grading workers that do not start.",
             flush=True,
         )
-        return
-    accuracy = sum(graded) / len(graded)
+    accuracy = sum(graded) / len(graded) if graded else -math.inf
     if settings.training.keep_best and accuracy > progress.best:
         progress.best = accuracy
-        save_policy(context.policy, context.tokenizer, folder / "best")
+        _save_policy(context, folder / "best")
+
+
+def _save_policy(context: RunContext, folder: Path) -> None:
+    """The first process saves; the others bring their shards."""
+    policy, processes = context.policy, context.processes
+    weights = None
+    if context.learner.hardware.sharded:
+        weights = {name: value.cpu() for name, value in full_weights(policy) if processes.first}
+    processes.first_does(partial(save_policy, policy, context.tokenizer, folder, weights))

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 from transformers import PreTrainedModel
 
@@ -21,6 +20,7 @@ from exgrpo.policy import TokenScores, micro_batches, score_tokens
 from exgrpo.processes import ALONE, Processes
 from exgrpo.scorer import FILLER
 from exgrpo.settings import Clip, RunSettings
+from exgrpo.weights import whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,23 +142,25 @@ def _gradient(
         for weight in weights:
             weight.grad = torch.zeros_like(weight)  # zero, not None, where no row has signal
         value = _backward(part, rows, settings, clip, learner, seen)
-        return value, [weight.grad for weight in weights if weight.grad is not None]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        for each in gradients if learner.processes.count > 1 else ():
+            each *= learner.processes.count  # their mean over the processes: the loss is a sum
+        return value, gradients
 
     replayed = [row for row in rows if row.replayed]
     loss_replayed, held = gradient(replayed) if replayed else (0.0, [])
     loss_fresh, gradients = gradient([row for row in rows if not row.replayed])
     norm_replayed, norm_fresh = (norm_of(part) for part in (held, gradients))
-    for whole, part in zip(gradients, held, strict=False):  # held is empty where none is replayed
-        whole += part
+    for total, part in zip(gradients, held, strict=False):  # held is empty where none is replayed
+        total += part
     bound = settings.optimiser.grad_clip
-    total = learner.accelerator.clip_grad_norm_(weights, math.inf if bound is None else bound)
-    return loss_replayed + loss_fresh, Norms(float(total), norm_fresh, norm_replayed)
+    norm = learner.accelerator.clip_grad_norm_(weights, math.inf if bound is None else bound)
+    return loss_replayed + loss_fresh, Norms(float(whole(norm)), norm_fresh, norm_replayed)
 
 
 def norm_of(tensors: Sequence[Tensor]) -> float:
     """The norm of all of them together, wherever their shards are."""
-    norm = get_total_norm(list(tensors))
-    return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
+    return float(whole(get_total_norm(list(tensors))))
 
 
 def _backward(
@@ -202,8 +204,7 @@ def _backward(
             value = objective.loss(
                 result.value, inputs, scores.entropies, tokens, settings.objective
             )
-            # The mean over the processes is taken of the gradients; the loss is a sum.
-            learner.accelerator.backward(value * learner.processes.count)
+            learner.accelerator.backward(value)
         total += value.item()
         own.update(_per_row(batch, scores, result))
     shares = learner.processes.gather((total, own))
@@ -214,7 +215,7 @@ def _backward(
 
 def _averaging(learner: Learner, last: bool) -> AbstractContextManager[None]:
     """Replicas average their gradients once, with the last backward; shards every time."""
-    if last or learner.hardware.weights == "sharded":
+    if last or learner.hardware.sharded:
         return nullcontext()
     waiting: AbstractContextManager[None] = learner.accelerator.no_sync(learner.model)
     return waiting

@@ -13,6 +13,10 @@ Config = Annotated[Path, typer.Option("--config", help="Folder of the studies an
 Results = Annotated[Path, typer.Option("--results", help="Folder of all results.")]
 Run = Annotated[str, typer.Option("--run", help="Run id, as study.json lists them.")]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads to use.")]
+HardwareName = Annotated[
+    str | None,
+    typer.Option("--hardware", help="A file of <config>/hardware: where it runs; one process."),
+]
 
 CONFIG, RESULTS, DEMO = Path("config"), Path("results"), Path("build/demo")
 

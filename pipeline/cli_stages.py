@@ -5,11 +5,27 @@ is set before torch reads it.
 """
 
 import os
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli_options import CONFIG, RESULTS, Config, Results, Run, StudyName, Threads, load
+from pipeline.cli_options import (
+    CONFIG,
+    RESULTS,
+    Config,
+    HardwareName,
+    Results,
+    Run,
+    StudyName,
+    Threads,
+    load,
+)
+
+if TYPE_CHECKING:
+    from exgrpo.hardware import Hardware
 
 stages = typer.Typer()
 
@@ -45,12 +61,20 @@ def train(
     config: Config = CONFIG,
     results: Results = RESULTS,
     threads: Threads = 1,
+    hardware: HardwareName = None,
 ) -> None:
-    """Stage: train one run, from its last checkpoint on."""
-    _before_torch(threads)
+    """Stage: train one run, from its last checkpoint on.
+
+    Where the hardware has several processes, this launches them as `accelerate launch` does, and
+    ends as they do: 0 when the run is trained, 75 when SIGTERM came and the step is saved, 2 for a
+    mistake that one line tells. Several nodes: docs/processes.md.
+    """
+    given, threads = _given(hardware, config, threads)
     from pipeline.train import train_run
 
-    train_run(load(study, config), run, results, threads)
+    _in_all_processes(
+        given, threads, lambda: train_run(load(study, config), run, results, threads, given)
+    )
 
 
 @stages.command()
@@ -60,12 +84,18 @@ def evaluate(
     config: Config = CONFIG,
     results: Results = RESULTS,
     threads: Threads = 1,
+    hardware: HardwareName = None,
 ) -> None:
-    """Stage: sample test questions with a trained model."""
-    _before_torch(threads)
+    """Stage: sample test questions with a trained model.
+
+    Where the hardware has several processes, it launches them like `exgrpo train`.
+    """
+    given, threads = _given(hardware, config, threads)
     from pipeline.evaluate import evaluate_run
 
-    evaluate_run(load(study, config), run, results, threads)
+    _in_all_processes(
+        given, threads, lambda: evaluate_run(load(study, config), run, results, threads, given)
+    )
 
 
 @stages.command()
@@ -130,6 +160,28 @@ def summary(study: StudyName = "tiny", config: Config = CONFIG, results: Results
     from pipeline.summary import print_summary
 
     print_summary(load(study, config), results)
+
+
+def _given(name: str | None, config: Path, threads: int) -> "tuple[Hardware, int]":
+    """The hardware of a command, and the threads of each process, which are set."""
+    from exgrpo.hardware import CPU, load_hardware
+
+    hardware = load_hardware(name, config) if name else CPU
+    threads = hardware.threads or threads
+    _before_torch(threads)
+    return hardware, threads
+
+
+def _in_all_processes(hardware: "Hardware", threads: int, stage: Callable[[], None]) -> None:
+    """Do the stage if this process was launched for it, or launch those that do."""
+    if hardware.all_processes == 1 and "WORLD_SIZE" not in os.environ:
+        return stage()
+    from pipeline.launch import is_launched, launch, reporting
+
+    if not is_launched(hardware):
+        return launch(hardware, threads, sys.argv[1:])
+    with reporting():
+        return stage()
 
 
 def _before_torch(threads: int) -> None:

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,16 @@ from exgrpo import questions, step_records
 from exgrpo.errors import UserError
 from exgrpo.evaluation import chunks, evaluate
 from exgrpo.grading import Grader
+from exgrpo.hardware import CPU, Hardware
 from exgrpo.policy import fingerprint, load_policy, stop_ids, tokenizer_hash
+from exgrpo.processes import device_now, processes_now
 from exgrpo.prompts import prompts_hash
 from exgrpo.question_settings import Benchmark
 from exgrpo.questions import Question
-from exgrpo.records import FROM_THE_START, Recorder
-from exgrpo.rollout.torch_engine import TorchEngine
+from exgrpo.records import FROM_THE_START, Recorder, Unrecorded
+from exgrpo.rollout.engines import engine_of
 from exgrpo.sampling import Sampler
+from exgrpo.scorer import Scorer
 from exgrpo.seeds import derived_seed
 from exgrpo.settings import RunSettings, content_hash
 from exgrpo.studies import Study
@@ -59,13 +63,17 @@ class Checkpoint:
     what: str  # in words
 
 
-def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
+def evaluate_run(
+    study: Study, run: str, results: Path, threads: int, hardware: Hardware = CPU
+) -> None:
     """Test a run's checkpoint, or the base model, on every benchmark; every sample is kept.
 
     An evaluation that was cut short goes on after its last whole chunk of questions. All runs of a
-    study sample with the same seeds, so they differ by their policy alone.
+    study sample with the same seeds, so they differ by their policy alone. Of several processes
+    each calls this with the whole model, and the first writes.
     """
     torch.set_num_threads(threads)
+    processes = processes_now()
     is_base = run == study.base_run
     settings = study.any_run if is_base else run_settings(study, run)
     made_base(study, results)
@@ -78,12 +86,39 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
         for benchmark in settings.questions.tests
     }
     folder = evaluation_folder(study, run, results)
-    if not _open(folder, _identity(settings, checkpoint, model, tokenizer, tests)):
-        print(f"{run}: evaluated before. Remove {folder} to evaluate it again.")
+    identity = _identity(settings, checkpoint, model, tokenizer, tests)
+    if not processes.first_does(partial(_open, folder, identity)):
+        if processes.first:
+            print(f"{run}: evaluated before. Remove {folder} to evaluate it again.")
         return
     began = time.monotonic()
-    row = run_row(study, run, None, results) if is_base else None
-    _sample(run, checkpoint, settings, model, tokenizer, tests, folder / LOG)
+    row = run_row(study, run, None, results, hardware) if is_base else None
+    torch.nn.Module.to(model, device_now())  # its own `to` has no types
+    asked = [list(question.prompt_ids) for own in tests.values() for question in own]
+    whole = hardware.model_copy(update={"weights": "replicated"})
+    with (
+        Grader.of(settings.grading) as grader,
+        engine_of(
+            settings, whole, Scorer(model), model, checkpoint.path, processes, asked
+        ) as engine,
+    ):
+        engine.sync()
+        stops = stop_ids(model, tokenizer, settings.prompt.stop)
+        sampler = Sampler(engine, tokenizer, stops, grader, processes)
+        _sample(run, checkpoint, settings, sampler, tests, folder / LOG)
+    if processes.first:
+        _close(run, checkpoint, row, tokenizer, folder, time.monotonic() - began)
+
+
+def _close(
+    run: str,
+    checkpoint: Checkpoint,
+    row: dict[str, Any] | None,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    seconds: float,
+) -> None:
+    """Say what came of it, and that it is done. row: of table `runs`, for the base model."""
     if row is not None:
         row |= {
             "tokenizer": tokenizer_hash(tokenizer),
@@ -102,8 +137,9 @@ def evaluate_run(study: Study, run: str, results: Path, threads: int) -> None:
         + (f" ({ungraded[name]} ungraded)" if name in ungraded else "")
         for name, score in scores.items()
     ]
-    took = f"{time.monotonic() - began:.0f} s"
-    print(f"{run:<28} {checkpoint.what} evaluated in {took}: {', '.join(said)}", flush=True)
+    print(
+        f"{run:<28} {checkpoint.what} evaluated in {seconds:.0f} s: {', '.join(said)}", flush=True
+    )
 
 
 def _checkpoint(study: Study, run: str, settings: RunSettings, results: Path) -> Checkpoint:
@@ -165,6 +201,7 @@ def _identity(
     return {
         **facts,
         "batch": settings.rollout.batch,
+        "engine": [settings.rollout.engine, settings.rollout.engine_dtype],
         "step": checkpoint.step,
         "model": fingerprint(model),
         "tokenizer": tokenizer_hash(tokenizer),
@@ -203,38 +240,39 @@ def _sample(
     run: str,
     checkpoint: Checkpoint,
     settings: RunSettings,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    sampler: Sampler,
     tests: dict[str, list[Question]],
     log: Path,
 ) -> None:
     """Sample what is not in the log yet. A chunk is a part of the log, numbered like a step."""
+    done = sampler.processes.first_does(partial(_chunks_done, log))
+    recorder = Recorder(log, resumed_from=done) if sampler.processes.first else Unrecorded()
+    for number, (benchmark, samples, chunk) in enumerate(_portions(settings, tests)):
+        if number <= done:
+            continue
+        if number == 0 and checkpoint.what == BASE_MODEL:
+            # Before the samples: a part of those says that a chunk is done.
+            recorder.add("vocabulary", step_records.vocabulary_rows(sampler.tokenizer))
+        rows = evaluate(
+            sampler,
+            chunk,
+            samples,
+            settings,
+            derived_seed(0, benchmark, 0),
+            test=True,
+            run=run,
+            step=checkpoint.step,
+            benchmark=benchmark,
+            domain=settings.questions.domain(benchmark),
+        )
+        recorder.add(EVALUATIONS.name, rows)
+        recorder.flush(number, number)
+
+
+def _chunks_done(log: Path) -> int:
+    """The number of the last whole chunk in the log."""
     parts = [part for part in live_parts(log) if part.table == EVALUATIONS.name]
-    done = max((part.last_step for part in parts), default=FROM_THE_START)
-    recorder = Recorder(log, resumed_from=done)
-    with Grader.of(settings.grading) as grader:
-        stops = stop_ids(model, tokenizer, settings.prompt.stop)
-        sampler = Sampler(TorchEngine(model), tokenizer, stops, grader)
-        for number, (benchmark, samples, chunk) in enumerate(_portions(settings, tests)):
-            if number <= done:
-                continue
-            if number == 0 and checkpoint.what == BASE_MODEL:
-                # Before the samples: a part of those says that a chunk is done.
-                recorder.add("vocabulary", step_records.vocabulary_rows(tokenizer))
-            rows = evaluate(
-                sampler,
-                chunk,
-                samples,
-                settings,
-                derived_seed(0, benchmark, 0),
-                test=True,
-                run=run,
-                step=checkpoint.step,
-                benchmark=benchmark,
-                domain=settings.questions.domain(benchmark),
-            )
-            recorder.add(EVALUATIONS.name, rows)
-            recorder.flush(number, number)
+    return max((part.last_step for part in parts), default=FROM_THE_START)
 
 
 def _portions(

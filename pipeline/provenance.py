@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from exgrpo.hardware import CPU, Hardware
 from exgrpo.settings import RunSettings, content_hash
 from exgrpo.studies import Study
 from pipeline.files import base_path
@@ -23,7 +24,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def run_row(study: Study, run: str, settings: RunSettings | None, results: Path) -> dict[str, Any]:
+def run_row(
+    study: Study,
+    run: str,
+    settings: RunSettings | None,
+    results: Path,
+    given: Hardware = CPU,
+) -> dict[str, Any]:
     """The part of a `runs` row that is known at the start; settings None is the base model."""
     shared = settings or study.any_run
     facts = settings.model_dump(mode="json") if settings else {"base": shared.base.model_dump()}
@@ -41,7 +48,7 @@ def run_row(study: Study, run: str, settings: RunSettings | None, results: Path)
             | {library: importlib.metadata.version(library) for library in LIBRARIES}
         ),
         "commit": commit(),
-        "hardware": hardware(),
+        "hardware": hardware(given),
         "started": now(),
         "status": "running",
     }
@@ -57,9 +64,13 @@ def commit() -> str | None:
         return None
 
 
-def hardware() -> str:
-    """Device, processor and threads."""
+def hardware(given: Hardware) -> str:
+    """Device, processor and threads of a process, and of several how many and how they share."""
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return (
+    own = (
         f"{device}, {platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
     )
+    if given.all_processes == 1:
+        return own
+    nodes = f"{given.nodes} nodes of " if given.nodes > 1 else ""
+    return f"{own}, {nodes}{given.processes} processes, weights {given.weights}"

@@ -17,7 +17,9 @@ from analysis.live import read_log
 from exgrpo import questions
 from exgrpo.checkpoint import Progress
 from exgrpo.errors import PreemptedError, UserError
+from exgrpo.hardware import CPU, Hardware
 from exgrpo.policy import load_tokenizer, tokenizer_hash
+from exgrpo.processes import ALONE, Processes, processes_now
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from exgrpo.tables.manifest import attempts
@@ -42,27 +44,33 @@ PROGRESS_SECONDS = 10.0
 LOCK_TRIES = 25  # half a second: who asks how a run is getting on has a share of it for an instant
 
 
-def train_run(study: Study, run: str, results: Path, threads: int) -> None:
+def train_run(
+    study: Study, run: str, results: Path, threads: int, hardware: Hardware = CPU
+) -> None:
     """Train a run of the study; leaves its log, `final/`, `run.json` and, last, `done.json`.
 
-    A run that is done is left as it is. Raises PreemptedError when SIGTERM came: the step that it
-    was in is trained and saved then.
+    Of several processes each calls this, and the first writes. A run that is done is left as it is.
+    Raises PreemptedError when SIGTERM came: the step that it was in is trained and saved then.
     """
     torch.set_num_threads(threads)
+    processes = processes_now()
     settings = run_settings(study, run)
     folder = run_folder(study, run, results)
     base = made_base(study, results)
     require_done(study_folder(study, results) / "questions", questions_hash(settings))
     best = _left_by(settings.training.start_from, BEST, study, run, results)
     pool_log = _left_by(settings.join.pool, LOG, study, run, results)
-    with _only_process(folder), _preemption() as preempted:
-        if (folder / DONE).is_file():
-            print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
+    with _only_process(folder, processes), _preemption(processes) as preempted:
+        if processes.first_does((folder / DONE).is_file):
+            if processes.first:
+                print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
             return
         tokenizer = tokenizer_hash(load_tokenizer(base))
         require_prompts(study_folder(study, results) / "questions", tokenizer)
-        write_json(folder / "settings.json", settings.model_dump(mode="json"))
-        row = _open_row(study, run, settings, tokenizer, folder, results)
+        row = run_row(study, run, settings, results, hardware) | {"tokenizer": tokenizer}
+        if processes.first:
+            write_json(folder / "settings.json", settings.model_dump(mode="json"))
+            _open_row(row, folder)
         warned: set[str] = set()
 
         def heartbeat(progress: Progress) -> None:
@@ -84,9 +92,12 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
                 report=ProgressLine(settings),
                 heartbeat=heartbeat,
                 stop=preempted.is_set,
+                hardware=hardware,
+                processes=processes,
             )
         except StoppedError as error:
-            write_json(folder / "run.json", row | {"status": "stopped", "reason": str(error)})
+            if processes.first:
+                write_json(folder / "run.json", row | {"status": "stopped", "reason": str(error)})
             raise
         if progress.step < settings.training.steps:
             reached = f"Saved after step {progress.step}" if progress.step else "No step was begun"
@@ -94,9 +105,10 @@ def train_run(study: Study, run: str, results: Path, threads: int) -> None:
                 f"{run}: told to end (SIGTERM). {reached} of {settings.training.steps}; the same "
                 f"command goes on from there."
             )
-        row |= {"status": "done", "finished": now()}
-        heartbeat(progress)
-        mark_done(folder, run=run, steps=progress.step, attempts=row["attempts"])
+        if processes.first:
+            row |= {"status": "done", "finished": now()}
+            heartbeat(progress)
+            mark_done(folder, run=run, steps=progress.step, attempts=row["attempts"])
 
 
 def _warn(settings: RunSettings, folder: Path, warned: set[str]) -> None:
@@ -113,17 +125,18 @@ def _named(settings: RunSettings) -> str:
 
 
 @contextmanager
-def _preemption() -> Iterator[threading.Event]:
+def _preemption(processes: Processes = ALONE) -> Iterator[threading.Event]:
     """An event that SIGTERM sets. It may come twice, from the system and from `exgrpo reproduce`.
 
-    What ends the process at once is Ctrl-C or SIGKILL.
+    What ends the process at once is Ctrl-C or SIGKILL. One of several is about to end afterwards,
+    and its launcher, which tells all to when the first has ended, is not to cut it off.
     """
     told = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: told.set())
     try:
         yield told
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before if processes.count == 1 else signal.SIG_IGN)
 
 
 def _left_by(source: str | None, part: str, study: Study, run: str, results: Path) -> Path | None:
@@ -139,21 +152,20 @@ def _left_by(source: str | None, part: str, study: Study, run: str, results: Pat
     return folder / part
 
 
-def _open_row(
-    study: Study, run: str, settings: RunSettings, tokenizer: str, folder: Path, results: Path
-) -> dict[str, Any]:
-    """The row of table `runs`; a resumed run keeps when it was first started."""
-    row = run_row(study, run, settings, results) | {"tokenizer": tokenizer}
+def _open_row(row: dict[str, Any], folder: Path) -> None:
+    """Begin the row of table `runs`; a resumed run keeps when it was first started."""
     before = folder / "run.json"
     if before.exists():
         row["started"] = json.loads(before.read_text())["started"]
     write_json(before, row)
-    return row
 
 
 @contextmanager
-def _only_process(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the system frees it even when the process is killed."""
+def _only_process(folder: Path, processes: Processes = ALONE) -> Iterator[None]:
+    """The first holds the folder's lock; the system frees it even when the process is killed."""
+    if not processes.first:
+        yield
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / ".lock").open("w")

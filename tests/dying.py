@@ -47,13 +47,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def small_study(folder: Path, base: str, **sections: dict[str, Any]) -> Study:
-    """Study `small` of one run of arm `exgrpo`, in `folder/config`; its first stages are done."""
+def small_study(folder: Path, base: str, arm: str = "exgrpo", **sections: dict[str, Any]) -> Study:
+    """Study `small` of one run of an arm, in `folder/config`; its first stages are done."""
     names = {**SETTINGS, **sections, "base": {"path": base}}
     settings = {name: {**SETTINGS.get(name, {}), **names[name]} for name in names}
-    content = {"title": "small", "arms": ["exgrpo"], "seeds": [0], "settings": settings}
+    content = {"title": "small", "arms": [arm], "seeds": [0], "settings": settings}
     (folder / "config" / "studies").mkdir(parents=True)
-    (folder / "config" / "arms").symlink_to(CONFIG / "arms")
+    for name in ("arms", "hardware"):
+        (folder / "config" / name).symlink_to(CONFIG / name)
     (folder / "config" / "studies" / "small.yaml").write_text(yaml.safe_dump(content))
     study = load_study("small", folder / "config")
     make_base_model(study, folder / "results", threads=1)
@@ -92,6 +93,7 @@ MOMENTS: dict[str, tuple[Any, str]] = {
     "rename": (Path, "replace"),
     "manifest line": (exgrpo.records.Recorder, "_append"),
     "checkpoint": (exgrpo.checkpoint, "save"),
+    "checkpoint's file": (exgrpo.checkpoint, "_write"),
     "whole file": (Path, "write_bytes"),
     "old file": (Path, "unlink"),
     "run.json": (pipeline.train, "write_json"),
@@ -105,12 +107,22 @@ def half_a_file(path: Path, content: bytes) -> None:
         file.write(content[: len(content) // 2])
 
 
+def half_a_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    write_checkpoint(path, state)
+    os.truncate(path, path.stat().st_size // 2)
+
+
 def half_a_line(recorder: exgrpo.records.Recorder, line: dict[str, Any]) -> None:
     with (recorder.log / MANIFEST).open("a") as file:
         file.write(str(line)[: len(str(line)) // 2])
 
 
-HALVES: dict[str, Callable[..., None]] = {"whole file": half_a_file, "manifest line": half_a_line}
+write_checkpoint = exgrpo.checkpoint._write  # as it is before a death is arranged at it
+HALVES: dict[str, Callable[..., None]] = {
+    "checkpoint's file": half_a_checkpoint,
+    "whole file": half_a_file,
+    "manifest line": half_a_line,
+}
 
 
 def kill() -> None:

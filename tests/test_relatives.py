@@ -228,8 +228,8 @@ def test_reincarnation_starts_the_optimiser_afresh(
 
     train(tmp_path, able_folder, of, grader, load)
     before, after = saved  # of steps 1 and 2, as they were one step later
-    assert before["optimiser"]["state"] and not before["progress"]["reincarnated"]
-    assert not after["optimiser"]["state"] and after["progress"]["reincarnated"]
+    assert before["optimiser"] and not before["progress"]["reincarnated"]
+    assert not after["optimiser"] and after["progress"]["reincarnated"]
     base = load_policy(able_folder, "float64")[0].state_dict()
     for name, weight in base.items():
         assert torch.equal(before["reference"][name], weight)

@@ -348,9 +348,9 @@ def test_what_is_not_graded_moves_no_best(
         known = graded[key["step"]]
         return [{**row, "correct": each} for row, each in zip(rows, known, strict=True)]
 
-    def spied(policy: Any, tokenizer: Any, folder: Path) -> None:
+    def spied(policy: Any, tokenizer: Any, folder: Path, *weights: Any) -> None:
         saved.append(folder.name)
-        save(policy, tokenizer, folder)
+        save(policy, tokenizer, folder, *weights)
 
     def told(metrics: dict[str, Any]) -> None:
         saved.append(metrics["step"])
