@@ -32,6 +32,9 @@ class Hardware(Section):
     # own: it has a GPU to itself beside it
     engine: Literal["colocated", "own"] = "colocated"
     engine_memory: float = Field(0.4, gt=0, lt=1)  # share of its GPU that vLLM takes when awake
+    # after new weights vLLM's log-probabilities of a probe may be so far from the trainer's (nat,
+    # mean over tokens), or training stops; None: what the dtypes' rounding needs
+    probe_gap: float | None = Field(None, gt=0)
     activation_checkpointing: bool = False  # backward works activations out again: less memory
     micro_batch_tokens: int | None = Field(None, ge=1)  # at most; the settings may say fewer
     memory: float | None = Field(None, gt=0)  # GB of a node that a scheduler is asked for
@@ -46,6 +49,16 @@ class Hardware(Section):
                 f"node, gpus is {self.gpus}: change one"
             )
         return self
+
+    @property
+    def all_processes(self) -> int:
+        """That train, on all nodes."""
+        return self.nodes * self.processes
+
+    @property
+    def sharded(self) -> bool:
+        """Whether a process holds less than all weights."""
+        return self.weights == "sharded" and self.all_processes > 1
 
     def token_budget(self, wanted: int) -> int:
         """Padded tokens of a forward: `batch.micro_batch_tokens`, or fewer where that is much."""

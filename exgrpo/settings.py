@@ -67,9 +67,6 @@ class Rollout(Section):
     # which gets the weights anew before it samples
     engine: Literal["torch", "vllm"] = "torch"
     engine_dtype: Literal["float32", "bfloat16"] = "bfloat16"  # vllm's weights and products
-    # [ours] vllm: after new weights its log-probabilities of a probe may differ so much from the
-    # trainer's (nat, mean over tokens), or training stops. None: what the dtype's rounding needs
-    probe_gap: float | None = Field(None, gt=0)
 
     @model_validator(mode="before")
     @classmethod

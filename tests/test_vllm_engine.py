@@ -5,6 +5,7 @@ vLLM itself: `scale/test_vllm.py`.
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,14 +13,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from together import printed, several, together
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from exgrpo.errors import UserError
 from exgrpo.hardware import CPU, Hardware
 from exgrpo.policy import load_policy
-from exgrpo.processes import ALONE
+from exgrpo.processes import ALONE, Processes, processes_now
 from exgrpo.rollout import Sampling, vllm_engine
 from exgrpo.rollout.engines import engine_of
 from exgrpo.rollout.torch_engine import generate
@@ -28,10 +30,12 @@ from exgrpo.rollout.vllm_engine import (
     Probe,
     VllmEngine,
     environment,
+    full_weights,
+    probe_limit,
     require_same_policy,
 )
-from exgrpo.rollout.vllm_process import rollout_of
-from exgrpo.scorer import Scorer
+from exgrpo.rollout.vllm_process import require_taken_over, rollout_of
+from exgrpo.scorer import Scorer, shard
 from exgrpo.settings import RunSettings
 
 PROBE = Probe([[1, 4, 5], [1, 7]], tokens=8, temperature=1.0, limit=1e-4, budget=1000)
@@ -48,15 +52,6 @@ def test_a_missing_vllm_says_how_to_get_it(base_folder: str) -> None:
         pass
 
 
-@pytest.mark.parametrize("truncated", [{"top_p": 0.9}, {"top_k": 50}, {"min_p": 0.1}])
-def test_a_truncated_distribution_is_refused(truncated: dict[str, float]) -> None:
-    """Trap 17."""
-    with pytest.raises(ValidationError, match="training samples from the whole distribution"):
-        RunSettings.model_validate(
-            {"study": "s", "arm": "a", "seed": 0, "rollout": {"engine": "vllm", **truncated}}
-        )
-
-
 def test_an_engine_that_does_not_start_is_an_error_with_its_last_words() -> None:
     with pytest.raises(UserError, match=r"the process of vLLM has ended \(exit code 1\)") as told:
         Child({}, {**os.environ, "PYTHONPATH": "nowhere", "PYTHONHOME": "/nonexistent"})
@@ -65,10 +60,11 @@ def test_an_engine_that_does_not_start_is_an_error_with_its_last_words() -> None
 
 
 def test_the_engine_has_no_place_among_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT", "TORCHELASTIC_RUN_ID"):
+    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT", "TORCHELASTIC_RUN_ID"}
+    for name in names:
         monkeypatch.setenv(name, "1")
     found = environment(torch.device("cpu"), CPU)
-    assert not {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"} & set(found)
+    assert not names & set(found)
     assert found["PATH"] == os.environ["PATH"]
     assert found["OMP_NUM_THREADS"] == str(torch.get_num_threads())
 
@@ -122,7 +118,7 @@ def test_the_probe_lets_rounding_pass_and_no_other_policy(base_folder: str) -> N
     require_same_policy(PROBE, [right, right], Scorer(model), ALONE)
     for wrong in (1e-3, np.nan):
         off = [replace(each, logprobs=each.logprobs + np.float32(wrong)) for each in right]
-        with pytest.raises(UserError, match=r"0\.0001 are allowed \(rollout\.probe_gap\)"):
+        with pytest.raises(UserError, match=r"0\.0001 are allowed \(hardware\.probe_gap\)"):
             # One process's engine of two is enough, whichever it is.
             require_same_policy(PROBE, [off, right], Scorer(model), ALONE)
         with pytest.raises(UserError):
@@ -154,13 +150,122 @@ def test_a_full_shared_memory_is_not_used(
     model, _ = load_policy(base_folder)
     (tmp_path / "other").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "other"))
-    full = SimpleNamespace(free=1000)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    monkeypatch.setattr(vllm_engine, "SHARED_MEMORY", tmp_path)
+    free = {tmp_path: 1000, tmp_path / "other": 10**9}
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=free[path]))
     with handing_over(model, torch.float32)._written_weights() as folder:
         assert Path(folder).parent == tmp_path / "other"
+    free[tmp_path / "other"] = 1000
+    with (
+        pytest.raises(UserError, match=r"no room for them: .*other has 0\.0 GB.*TMPDIR"),
+        handing_over(model, torch.float32)._written_weights(),
+    ):
+        pass
 
 
-def handing_over(model: PreTrainedModel, dtype: torch.dtype) -> VllmEngine:
+def no_space(*given: object, **named: object) -> None:
+    raise OSError("no space is left")
+
+
+@pytest.mark.parametrize("what", ["TemporaryDirectory", "save_file"])
+def test_all_weights_are_brought_together_though_they_cannot_be_written(
+    what: str, base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or those who hold the other shards would wait."""
+    model, _ = load_policy(base_folder)
+    walked = []
+
+    def watched(policy: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+        for name, value in full_weights(policy):
+            walked.append(name)
+            yield name, value
+
+    monkeypatch.setattr(vllm_engine, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(vllm_engine, "FILE_BYTES", 20_000)
+    monkeypatch.setattr(vllm_engine, "full_weights", watched)
+    monkeypatch.setattr(vllm_engine, what, no_space)
+    with (
+        pytest.raises(UserError, match="cannot be handed over to vLLM: no space is left"),
+        handing_over(model, torch.float32)._written_weights(),
+    ):
+        pass
+    assert walked == [name for name, _ in model.named_parameters()]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_with_a_shard_each_end_together_where_one_cannot_write(
+    base_folder: str, tmp_path: Path
+) -> None:
+    assert together(several(2, "sharded"), tmp_path, cannot_write, base_folder) == {2}
+    assert printed(tmp_path).count("UserError: the weights cannot be handed over") == 2
+
+
+def cannot_write(folder: Path, hardware: Hardware, base: str) -> None:
+    vllm_engine.save_file = no_space
+    vllm_engine.FILE_BYTES = 20_000
+    model, _ = load_policy(base)
+    processes = processes_now()
+    shard(Scorer(model), torch.device("cpu"))
+    with handing_over(model, torch.float32, processes)._written_weights():
+        pass
+
+
+def test_unused_memory_is_given_back_when_the_weights_are_written(
+    base_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bringing shards together fills torch's cache: what is given back before is not enough."""
+    files = []
+
+    def load(child: Child, message: object) -> None:
+        raise UserError("the end of what is looked at")
+
+    monkeypatch.setattr(vllm_engine, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.empty_cache", lambda: files.extend(tmp_path.glob("*/*")))
+    monkeypatch.setattr(Child, "ask", load)
+    model, _ = load_policy(base_folder)
+    with pytest.raises(UserError, match="the end"):
+        handing_over(model, torch.float32).sync()
+    assert [file.name for file in files] == ["00000.safetensors"]
+
+
+def handing_over(
+    model: PreTrainedModel, dtype: torch.dtype, processes: Processes = ALONE
+) -> VllmEngine:
     """An engine whose process is never spoken to."""
     nobody = object.__new__(Child)
-    return VllmEngine(nobody, Scorer(model), model, dtype, 100, PROBE, ALONE, 1)
+    per_node = processes.count
+    return VllmEngine(nobody, Scorer(model), model, dtype, 100, PROBE, processes, per_node)
+
+
+def test_a_weight_that_was_not_taken_over_is_told(tmp_path: Path) -> None:
+    """vLLM's embeddings are filled up to a round number of rows; its linears have other shapes."""
+    model = torch.nn.ModuleDict({"embed": torch.nn.Embedding(64, 8), "out": torch.nn.Linear(3, 5)})
+    written = {"embed.weight": torch.randn(35, 8), "out.weight": torch.randn(5, 4)}
+    save_file(written, tmp_path / "00000.safetensors")
+    with pytest.raises(RuntimeError, match=r"embed\.weight is not as it was given"):
+        require_taken_over(model, str(tmp_path))
+    with torch.no_grad():
+        model["embed"].weight[:35] = written.pop("embed.weight")
+    require_taken_over(model, str(tmp_path))
+    save_file(written, tmp_path / "00000.safetensors")
+    with pytest.raises(RuntimeError, match="keeps no weight as it was given"):
+        require_taken_over(model, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("engine_dtype", "dtype", "limit"),
+    [
+        ("float32", "float32", 1e-4), ("bfloat16", "float32", 0.2),
+        ("float32", "bfloat16", 0.2), ("bfloat16", "bfloat16", 0.2),
+    ],
+)  # fmt: skip
+def test_the_limit_of_the_probe_is_the_hardware_s_or_what_rounding_needs(
+    engine_dtype: str, dtype: str, limit: float
+) -> None:
+    rollout = {"engine": "vllm", "engine_dtype": engine_dtype}
+    settings = WITH_VLLM.model_validate(
+        {**WITH_VLLM.model_dump(), "rollout": rollout, "training": {"dtype": dtype}}
+    )
+    assert probe_limit(settings, CPU) == limit
+    assert probe_limit(settings, Hardware(title="t", probe_gap=0.3)) == 0.3

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from transformers import PreTrainedModel
@@ -13,7 +14,7 @@ from exgrpo.rollout import Engine
 from exgrpo.rollout.torch_engine import TorchEngine
 from exgrpo.rollout.vllm_engine import vllm_engine
 from exgrpo.settings import RunSettings
-from exgrpo.weights import full_weights
+from exgrpo.weights import copy_weights
 
 
 @contextmanager
@@ -36,16 +37,9 @@ def engine_of(
         with vllm_engine(settings, hardware, scorer, policy, path, processes, prompts) as engine:
             yield engine
         return
-    if hardware.weights == "replicated":
+    if not hardware.sharded:
         yield TorchEngine(policy)
         return
     replica, _ = load_policy(path, settings.training.dtype)
     torch.nn.Module.to(replica, next(policy.parameters()).device)  # its own `to` has no types
-    own = dict(replica.named_parameters())
-
-    @torch.no_grad()
-    def take_over() -> None:
-        for name, value in full_weights(policy):
-            own[name].copy_(value)
-
-    yield TorchEngine(replica, take_over)
+    yield TorchEngine(replica, partial(copy_weights, policy, replica))

@@ -41,6 +41,7 @@ T = TypeVar("T")
 # nat a token, mean of the probe: float32 15 times, bfloat16 5 times what rounding makes of a
 # model of 30 layers (docs/vllm.md).
 GAP = {"float32": 1e-4, "bfloat16": 0.2}
+CHILD = "exgrpo.rollout.vllm_process"
 MISSING = (
     "settings.rollout.engine is vllm, which is not installed here. With a GPU: pip install -e "
     "'.[vllm]'. Without one: make test-vllm makes an environment of its own in .venv-scale. Or set "
@@ -63,10 +64,9 @@ class Child:
     def __init__(self, options: dict[str, Any], environment: dict[str, str]) -> None:
         self.said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         self.connection, theirs = Pipe()
-        command = [sys.executable, "-m", __name__.replace("_engine", "_process")]
         try:
             self.process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
+                [sys.executable, "-m", CHILD, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=self.said,
                 stderr=self.said,
@@ -94,9 +94,11 @@ class Child:
             if answer[0] == "failed":
                 what = answer[1].strip()
                 raise UserError(
-                    f"vLLM cannot go on: {what.splitlines()[-1]}. Where memory is short, lower "
-                    f"hardware.engine_memory or rollout.batch; what this vLLM does not support "
-                    f"needs rollout.engine torch. The whole of it:\n{what}"
+                    f"vLLM cannot go on: {what.splitlines()[-1]}. Where memory is short, set "
+                    f"hardware.engine_memory (lower where the GPU is full, higher where vLLM has "
+                    f"no room of its own), or lower rollout.batch, which makes another run; what "
+                    f"this vLLM does not support needs rollout.engine torch, which makes another "
+                    f"run. The whole of it:\n{what}"
                 )
         except BaseException:
             self.close()  # it may be at work still, and would answer the next command with that
@@ -119,8 +121,9 @@ class Child:
         last = self.said.read().decode(errors="replace")
         return (
             f"the process of vLLM has ended ({how}). After SIGKILL most likely memory ran out: "
-            f"lower hardware.engine_memory or rollout.batch. Started again, the run goes on from "
-            f"its last checkpoint. What vLLM last said:\n{last}"
+            f"ask for more in hardware.memory, or lower hardware.engine_memory where it was the "
+            f"GPU's. Started again, the run goes on from its last checkpoint. What vLLM last "
+            f"said:\n{last}"
         )
 
     def close(self) -> None:
@@ -169,8 +172,6 @@ class VllmEngine:
 
     def sync(self) -> None:
         """See `Engine`. UserError where trainer and engine do not agree about the probe."""
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # what torch holds unused is room for vLLM
         with self._written_weights() as folder:
             sampled = self._in_all(lambda: self._take_over(folder))
         require_same_policy(self.probe, sampled, self.scorer, self.processes)
@@ -206,16 +207,23 @@ class VllmEngine:
     @contextmanager
     def _written_weights(self) -> Iterator[str]:
         """A folder with the weights, written by one process of each node; gone on leaving."""
-        size = sum(weight.numel() for weight in self.policy.parameters()) * self.dtype.itemsize
         first = self.processes.rank - self.processes.rank % self.per_node
         with ExitStack() as opened:
-            own = None
-            if self.processes.rank == first:
-                own = opened.enter_context(TemporaryDirectory(prefix=PREFIX, dir=_room_for(size)))
-            yield self._in_all(lambda: self._write(own))[first]
 
-    def _write(self, folder: str | None) -> str:
-        """Write the weights, a gigabyte a file; None: only help to bring them together."""
+            def write() -> str:
+                weights = full_weights(self.policy)
+                try:
+                    return self._write(weights, opened) if self.processes.rank == first else ""
+                finally:
+                    for _ in weights:  # all bring them together, though one cannot write
+                        pass
+
+            yield self._in_all(write)[first]
+
+    def _write(self, weights: Iterator[tuple[str, Tensor]], opened: ExitStack) -> str:
+        """Write the weights, a gigabyte a file, into a new folder, which `opened` deletes."""
+        size = sum(weight.numel() for weight in self.policy.parameters()) * self.dtype.itemsize
+        folder = opened.enter_context(TemporaryDirectory(prefix=PREFIX, dir=_room_for(size)))
         part: dict[str, Tensor] = {}
         files, held = 0, 0
 
@@ -225,19 +233,19 @@ class VllmEngine:
             files, held = files + 1, 0
             part.clear()
 
-        for name, value in full_weights(self.policy):
-            if folder is None:
-                continue
+        for name, value in weights:
             part[name] = value.to("cpu", self.dtype).contiguous()
             held += part[name].nbytes
             if held >= FILE_BYTES:
                 save()
         if part:
             save()
-        return folder or ""
+        return folder
 
     def _take_over(self, folder: str) -> list[Rollout]:
         """Have the engine load the weights; what it then samples for the probe."""
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # what torch holds unused, now that they are written
         self.child.ask(("load", folder))
         prompts, seeds = self.probe.prompts, [[number] for number in range(len(self.probe.prompts))]
         how = Sampling(self.probe.temperature, self.probe.tokens, (), batch=len(prompts))
@@ -285,17 +293,35 @@ def require_same_policy(
         raise UserError(
             f"vLLM has been given the policy's weights and does not sample from the policy: its "
             f"log-probabilities of {len(probe.prompts)} short continuations are {gap:.3g} nat a "
-            f"token from the trainer's, {probe.limit:g} are allowed (rollout.probe_gap). Training "
-            f"stops, because every importance ratio would be wrong. A gap somewhat above is this "
-            f"model's rounding: set rollout.engine_dtype to float32, or raise rollout.probe_gap. A "
-            f"greater one is a fault of this vLLM with this model: set rollout.engine to torch."
+            f"token from the trainer's, {probe.limit:g} are allowed (hardware.probe_gap). "
+            f"Training stops, because every importance ratio would be wrong. A gap somewhat above "
+            f"is this model's rounding: raise hardware.probe_gap, or set rollout.engine_dtype to "
+            f"float32, which makes another run. A greater one is a fault of this vLLM with this "
+            f"model: set rollout.engine to torch, which makes another run."
         )
 
 
+def probe_limit(settings: RunSettings, hardware: Hardware) -> float:
+    """What the probe may be off, nat a token."""
+    dtypes = (settings.rollout.engine_dtype, settings.training.dtype)
+    return hardware.probe_gap or GAP["bfloat16" if "bfloat16" in dtypes else "float32"]
+
+
 def _room_for(size: int) -> Path:
-    """Shared memory where there is so much of it (bytes), else the folder for temporary files."""
-    shared = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > size * 1.1
-    return SHARED_MEMORY if shared else Path(tempfile.gettempdir())
+    """Shared memory where there is so much of it (bytes), else the folder for temporary files.
+
+    UserError where neither has room.
+    """
+    found = []
+    for folder in (SHARED_MEMORY, Path(tempfile.gettempdir())):
+        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
+        if free > size * 1.1:
+            return folder
+        found.append(f"{folder} has {free / 1e9:.1f} GB")
+    raise UserError(
+        f"the weights go to vLLM through files of {size / 1e9:.1f} GB, and there is no room for "
+        f"them: {', '.join(found)}. Make room in one of them, or name another folder in TMPDIR."
+    )
 
 
 def environment(device: torch.device, hardware: Hardware) -> dict[str, str]:
@@ -347,12 +373,11 @@ def vllm_engine(
         options["gpu_memory_utilization"] = hardware.engine_memory
     else:
         options |= {"kv_cache_memory_bytes": CPU_CACHE, "enforce_eager": True}
-    rounding = "bfloat16" if "bfloat16" in (rollout.engine_dtype, settings.training.dtype) else ""
     probe = Probe(
         prompts[:PROBE_PROMPTS],
         min(PROBE_TOKENS, response),
         rollout.temperature,
-        rollout.probe_gap or GAP[rounding or rollout.engine_dtype],
+        probe_limit(settings, hardware),
         hardware.token_budget(settings.batch.micro_batch_tokens),
     )
     start = {"sleeps": on_gpu and hardware.engine == "colocated", "options": options}

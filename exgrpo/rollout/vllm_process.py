@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Sampler:
             self.llm.wake_up()
         self.llm.collective_rpc("reload_weights", kwargs={"weights_iterator": _weights(folder)})
         self.llm.apply_model(_renew_head)
+        self.llm.apply_model(partial(require_taken_over, folder=folder))
         if not self.llm.reset_prefix_cache():
             raise RuntimeError("vLLM did not clear its prefix cache: old prefixes would be used")
 
@@ -104,6 +106,25 @@ def _renew_head(model: Any) -> None:
     head = getattr(model, "lm_head", None)
     if head is not None:
         head.quant_method.process_weights_after_loading(head)
+
+
+def require_taken_over(model: Any, folder: str) -> None:
+    """RuntimeError where a weight that vLLM keeps as it is written is not, bit for bit, the file's.
+
+    Embeddings and norms are kept so; of the linears, those that vLLM neither fuses nor packs.
+    """
+    import torch
+
+    own, compared = dict(model.named_parameters()), 0
+    for name, value in _weights(folder):
+        kept = own[name][: len(value)] if name in own else None  # a vocabulary is filled up
+        if kept is None or kept.shape != value.shape:
+            continue
+        compared += 1
+        if not torch.equal(kept, value.to(kept)):
+            raise RuntimeError(f"vLLM has loaded new weights, and {name} is not as it was given")
+    if not compared:
+        raise RuntimeError("vLLM keeps no weight as it was given: whether it has new ones is open")
 
 
 def _start(sleeps: bool, options: dict[str, Any]) -> Sampler:

@@ -19,6 +19,7 @@ from alike import gap
 from dying import run_folder, small_study
 from lessons import teach
 from prompted import prompted
+from rounding import FLOAT32
 from test_trainer import final_weights, read, run, settings
 from together import evaluate, printed, several, together, train
 
@@ -32,7 +33,6 @@ from exgrpo.settings import RunSettings
 pytest.importorskip("vllm", reason="needs the package vllm: make test-vllm")
 pytestmark = pytest.mark.vllm
 
-FLOAT32 = 5e-5  # nat a token, the greatest of all: as in test_vllm.py
 STEPS = 5
 
 
