@@ -17,6 +17,7 @@ from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import PreemptedError, UserError
 from pipeline.cli_files import files
 from pipeline.cli_options import CONFIG, DEMO, RESULTS, Config, Results, StudyName, load
+from pipeline.cli_plan import plans
 from pipeline.cli_stages import stages
 from pipeline.terminal import printable
 
@@ -71,16 +72,23 @@ def main() -> None:
 def reproduce(
     study: Annotated[str, typer.Argument(help="A file of config/studies.")] = "tiny",
     cores: Annotated[
-        int | None, typer.Option(min=1, help="Jobs side by side; 2 unless told.")
+        int | None,
+        typer.Option(min=1, help="Jobs side by side; 2 unless told, or as many as have GPUs."),
     ] = None,
     finished: Annotated[
         bool, typer.Option("--finished", help="Train nothing; report on the runs that are trained.")
     ] = False,
+    hardware: Annotated[
+        str, typer.Option(help="A file of config/hardware: what each run is given.")
+    ] = "cpu",
+    profile: Annotated[
+        str | None, typer.Option(help="Send jobs to a cluster: slurm, kubernetes, or a folder.")
+    ] = None,
 ) -> None:
     """Run a whole study and its companions; goes on where it was stopped."""
     from pipeline.reproduce import reproduce as run_workflow
 
-    raise typer.Exit(run_workflow(study, cores, finished))
+    raise typer.Exit(run_workflow(study, cores, finished, hardware, profile))
 
 
 @app.command("app")
@@ -379,6 +387,7 @@ def readme(study: StudyName = "tiny", config: Config = CONFIG, results: Results 
     print("README.md: updated" if changed else "README.md: up to date")
 
 
+app.add_typer(plans)
 app.add_typer(files)
 app.add_typer(stages)
 
