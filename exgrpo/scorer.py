@@ -106,7 +106,8 @@ def score_sequences(
         lengths = [len(each.response_ids) for each in chosen]
         flat = scorer(chosen, temperature)
         parts = zip(*(each.cpu().split(lengths) for each in flat), strict=True)
-        for index, (logprobs, entropies) in zip(batch, parts, strict=False):  # not of the filler
-            scores[index] = TokenScores(logprobs, entropies)
+        for index, part in zip(batch, parts, strict=False):  # not of the filler
+            # Not views: of one of them the whole batch's storage would be sent to the others.
+            scores[index] = TokenScores(*(each.clone() for each in part))
     whole = {index: each for own in processes.gather(scores) for index, each in own.items()}
     return [whole[index] for index in range(len(sequences))]

@@ -112,7 +112,6 @@ def train(
         ):
             return progress
     start = start_path or base_path
-    asked = [list(each.prompt_ids) for each in (*train_questions, *validation)]
     with ExitStack() as opened:
         opened.enter_context(deterministic(settings.training.deterministic))
         grader = opened.enter_context(Grader.of(settings.grading))

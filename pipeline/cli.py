@@ -4,8 +4,6 @@ data set, and (`pipeline/cli_stages.py`) the stages.
 Every command imports what it needs inside: `exgrpo --help` stays fast.
 """
 
-import errno
-import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
@@ -13,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from analysis.errors import UserError as AnalysisError
-from exgrpo.errors import PreemptedError, UserError
+from exgrpo.errors import UserError
 from pipeline.cli_files import files
 from pipeline.cli_options import CONFIG, DEMO, RESULTS, Config, Results, StudyName, load
 from pipeline.cli_plan import plans
 from pipeline.cli_stages import stages
+from pipeline.errors import INTERRUPTED, WORDS, told
 from pipeline.terminal import printable
 
 app = typer.Typer(
@@ -28,16 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Train, ask and look: does replaying experience help, which experience, and why?",
 )
-
-_FREE = "Free some, run the same again."
-_ALLOW = "Allow writing there, or name another folder with --results."
-REMEDIES = {
-    errno.ENOSPC: _FREE,
-    errno.EDQUOT: _FREE,
-    errno.EACCES: _ALLOW,
-    errno.EPERM: _ALLOW,
-    errno.EROFS: _ALLOW,
-}
 
 
 def main() -> None:
@@ -49,21 +37,14 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # where a terminal lacks a letter
     try:
         app()
-    except (UserError, AnalysisError) as error:
-        print(f"error: {printable(str(error))}", file=sys.stderr)
-        sys.exit(2)
-    except PreemptedError as told:
-        print(f"preempted: {printable(str(told))}", file=sys.stderr)
-        sys.exit(os.EX_TEMPFAIL)
-    except OSError as error:
-        if error.errno not in REMEDIES:
+    except Exception as error:
+        if (line := told(error)) is None:
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        message = printable(f"{where}{error.strerror}")
-        print(f"error: {message}. {REMEDIES[error.errno]}", file=sys.stderr)
-        sys.exit(2)
+        code, message = line
+        print(f"{WORDS[code]}: {printable(message)}", file=sys.stderr)
+        sys.exit(code)
     except SystemExit as end:
-        if end.code == 130:  # typer's answer to Ctrl-C
+        if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
             print("interrupted: run the same command again, it goes on", file=sys.stderr)
         raise
 
@@ -79,8 +60,8 @@ def reproduce(
         bool, typer.Option("--finished", help="Train nothing; report on the runs that are trained.")
     ] = False,
     hardware: Annotated[
-        str, typer.Option(help="A file of config/hardware: what each run is given.")
-    ] = "cpu",
+        str | None, typer.Option(help="A file of config/hardware: what each run is given.")
+    ] = None,
     profile: Annotated[
         str | None, typer.Option(help="Send jobs to a cluster: slurm, kubernetes, or a folder.")
     ] = None,

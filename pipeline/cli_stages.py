@@ -70,11 +70,13 @@ def train(
     mistake that one line tells. Several nodes: docs/processes.md.
     """
     given, threads = _given(hardware, config, threads)
-    from pipeline.train import train_run
 
-    _in_all_processes(
-        given, threads, lambda: train_run(load(study, config), run, results, threads, given)
-    )
+    def stage() -> None:
+        from pipeline.train import train_run
+
+        train_run(load(study, config), run, results, threads, given)
+
+    _in_all_processes(given, threads, stage)
 
 
 @stages.command()
@@ -91,11 +93,13 @@ def evaluate(
     Where the hardware has several processes, it launches them like `exgrpo train`.
     """
     given, threads = _given(hardware, config, threads)
-    from pipeline.evaluate import evaluate_run
 
-    _in_all_processes(
-        given, threads, lambda: evaluate_run(load(study, config), run, results, threads, given)
-    )
+    def stage() -> None:
+        from pipeline.evaluate import evaluate_run
+
+        evaluate_run(load(study, config), run, results, threads, given)
+
+    _in_all_processes(given, threads, stage)
 
 
 @stages.command()
@@ -173,15 +177,29 @@ def _given(name: str | None, config: Path, threads: int) -> "tuple[Hardware, int
 
 
 def _in_all_processes(hardware: "Hardware", threads: int, stage: Callable[[], None]) -> None:
-    """Do the stage if this process was launched for it, or launch those that do."""
-    if hardware.all_processes == 1 and "WORLD_SIZE" not in os.environ:
-        return stage()
-    from pipeline.launch import is_launched, launch, reporting
+    """Do the stage if this process was launched for it, or launch those that do.
 
-    if not is_launched(hardware):
-        return launch(hardware, threads, sys.argv[1:])
-    with reporting():
-        return stage()
+    Who was not launched takes the GPUs, for itself or for those. Only who starts launchers on all
+    nodes takes none: the one on this node has to.
+    """
+    from pipeline.gpus import assigned, require_cuda
+
+    if hardware.all_processes == 1 and "WORLD_SIZE" not in os.environ:
+        with assigned(hardware.gpus):
+            require_cuda(hardware)
+            stage()
+        return
+    from pipeline.launch import in_slurm_alone, is_launched, launch, reporting, start_on_all_nodes
+
+    if is_launched(hardware):
+        with reporting():
+            stage()
+    elif in_slurm_alone(hardware, os.environ):
+        start_on_all_nodes(hardware, sys.argv[1:])
+    else:
+        with assigned(hardware.gpus):
+            require_cuda(hardware)
+            launch(hardware, threads, sys.argv[1:])
 
 
 def _before_torch(threads: int) -> None:

@@ -28,12 +28,12 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from exgrpo.errors import PreemptedError, UserError
 from exgrpo.hardware import Hardware
 from exgrpo.processes import launched
+from pipeline.errors import BAD_INPUT, INTERRUPTED, PREEMPTED, told
 
 MODULE = "pipeline.cli"
 PORT = 29500  # where launchers meet, unless MASTER_PORT says otherwise
 # Those at which torch's agent ends all at once. At SIGTERM it would kill a step 30 s later.
 SIGNALS = {"PET_SIGNALS_TO_HANDLE": "SIGINT,SIGHUP,SIGQUIT"}
-BAD_INPUT, PREEMPTED, INTERRUPTED = 2, os.EX_TEMPFAIL, 130
 
 
 def is_launched(hardware: Hardware) -> bool:
@@ -57,18 +57,24 @@ def launch(hardware: Hardware, threads: int, stage: Sequence[str]) -> None:
     """
     os.environ.update(SIGNALS)
     logging.disable(logging.ERROR)  # what the agent has to say of a process, is said here
-    with _passing_on() as told:
-        if in_slurm_alone(hardware, os.environ):
-            sys.exit(subprocess.run(srun(hardware, stage, os.environ)).returncode)
-        arguments = launch_arguments(hardware, threads, stage, os.environ)
+    arguments = launch_arguments(hardware, threads, stage, os.environ)
+    with _passing_on() as ending:
         try:
             launch_command(launch_command_parser().parse_args(arguments))
         except ChildFailedError as failed:
-            raise told_once(failed.failures, told.is_set()) from None
+            raise told_once(failed.failures, ending.is_set()) from None
         except SignalException as signalled:
             if signalled.sigval == signal.SIGINT:
                 raise KeyboardInterrupt from None
             sys.exit(128 + signalled.sigval)
+
+
+def start_on_all_nodes(hardware: Hardware, stage: Sequence[str]) -> None:
+    """Start a launcher on every node of a SLURM job, by srun, and end as it does."""
+    # Within a step of one node srun takes that for all there is, unless it is not told.
+    outside = {key: each for key, each in os.environ.items() if "NODELIST" not in key}
+    with _passing_on():
+        sys.exit(subprocess.run(srun(hardware, stage, os.environ), env=outside).returncode)
 
 
 def launch_arguments(
@@ -82,6 +88,7 @@ def launch_arguments(
     options = {
         "num_processes": hardware.all_processes,
         "num_machines": hardware.nodes,
+        "gpu_ids": "all",  # that this process was given
         "mixed_precision": "no",
         "dynamo_backend": "no",
         "num_cpu_threads_per_process": threads,
@@ -138,7 +145,7 @@ def _passing_on() -> Iterator[threading.Event]:
 
     Again and again: one that has only just started may have missed it.
     """
-    told, over = threading.Event(), threading.Event()
+    ending, over = threading.Event(), threading.Event()
 
     def pass_on() -> None:
         while not over.is_set():
@@ -148,22 +155,23 @@ def _passing_on() -> Iterator[threading.Event]:
             over.wait(1)
 
     def tell(*_: object) -> None:
-        if not told.is_set():
-            told.set()
+        if not ending.is_set():
+            ending.set()
             threading.Thread(target=pass_on, daemon=True).start()
 
     before = signal.signal(signal.SIGTERM, tell)
     try:
-        yield told
+        yield ending
     finally:
         over.set()
         signal.signal(signal.SIGTERM, before)
 
 
-def told_once(failures: Mapping[int, Any], told: bool) -> BaseException:
+def told_once(failures: Mapping[int, Any], ending: bool) -> BaseException:
     """The error of processes that failed, by rank (torch's ProcessFailure), as one.
 
-    told: SIGTERM came to the launcher. What the launcher ended itself says nothing.
+    ending: SIGTERM came to the launcher. What the launcher ended itself says nothing, nor does one
+    that lost its connection to a process that was ended while it started.
     """
     ended = sorted(failures.values(), key=lambda each: int(each.timestamp))
     said = [each for each in ended if each.exitcode != -signal.SIGTERM]
@@ -171,10 +179,10 @@ def told_once(failures: Mapping[int, Any], told: bool) -> BaseException:
         for failure in said:
             if failure.exitcode == code:
                 return kind(failure.message)
-    if told and not said:
+    if ending:
         return PreemptedError(
-            "told to end (SIGTERM) before a step was begun: the same command goes on from where "
-            "it was."
+            "told to end (SIGTERM) before there was a step to save: the same command goes on from "
+            "what is saved."
         )
     return SystemExit(
         "\n".join(f"process {each.local_rank}: {each.message}" for each in said or ended)
@@ -195,14 +203,10 @@ def reporting() -> Iterator[None]:
         yield
         dist.destroy_process_group()
         return
-    except UserError as error:
-        code, message = BAD_INPUT, str(error)
-    except PreemptedError as error:
-        code, message = PREEMPTED, str(error)
     except KeyboardInterrupt:
         os._exit(INTERRUPTED)
-    except Exception:
-        code, message = 1, traceback.format_exc()
+    except Exception as error:
+        code, message = told(error) or (1, traceback.format_exc())
     Path(file).write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
     sys.stdout.flush()
     sys.stderr.flush()

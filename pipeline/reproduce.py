@@ -13,13 +13,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
 import psutil
 
 from exgrpo.errors import UserError
+from exgrpo.hardware import CPU, Hardware, load_hardware
+from exgrpo.settings_files import read_yaml
 from exgrpo.studies import Study, load_with_companions
+from pipeline.gpus import visible
 from pipeline.lake import renew
 from pipeline.study import finished_runs, write_study
 
@@ -29,8 +33,17 @@ INTERRUPTED = 130
 PATIENCE = 3.0  # s that jobs of a killed call, or those told by Ctrl-C, get to end by themselves
 
 
-def reproduce(name: str, cores: int | None = None, finished: bool = False) -> int:
+def reproduce(
+    name: str,
+    cores: int | None = None,
+    finished: bool = False,
+    hardware: str | None = None,
+    profile: str | None = None,
+) -> int:
     """Bring study `name` and its companions to their end in the working directory.
+
+    `hardware` is what each training and evaluation is given, `profile` where jobs are sent: one of
+    workflow/profiles or a path; None: they run on this machine. `cores`: how many at a time.
 
     With `finished` nothing is trained: the report is on the runs whose training has ended, and a
     study without any is left out. Returns the exit code. 0: complete. 1: a step failed; its message
@@ -39,6 +52,7 @@ def reproduce(name: str, cores: int | None = None, finished: bool = False) -> in
     """
     # A mistake in any of them ends here, on one screen, before Snakemake starts.
     studies = load_with_companions(name)
+    where = _where(load_hardware(hardware) if hardware else CPU, cores, profile)
     if finished:
         studies = [study for study in studies if finished_runs(study, RESULTS)]
     if not studies:
@@ -50,7 +64,7 @@ def reproduce(name: str, cores: int | None = None, finished: bool = False) -> in
         renew(RESULTS)
         codes = []
         for study in studies:
-            codes.append(_reproduce_one(study, cores, finished, lock))
+            codes.append(_reproduce_one(study, where, finished, hardware, lock))
             if codes[-1] == INTERRUPTED:
                 break
     if not any(codes):
@@ -58,17 +72,53 @@ def reproduce(name: str, cores: int | None = None, finished: bool = False) -> in
     return max(codes)
 
 
-def _reproduce_one(study: Study, cores: int | None, finished: bool, lock: IO[str]) -> int:
+def _where(hardware: Hardware, cores: int | None, profile: str | None) -> list[str]:
+    """What Snakemake is told of the place where jobs run. UserError when it lacks something."""
+    if profile:
+        most = ["--jobs", str(cores)] if cores else []
+        return ["--profile", str(_profile_folder(profile)), *most]
+    if not hardware.gpus:
+        return ["--cores", str(cores or min(2, os.cpu_count() or 1))]
+    here = len(visible())
+    if here < hardware.gpus or hardware.nodes > 1:
+        raise UserError(
+            f"{hardware.title}: {hardware.nodes} x {hardware.gpus} GPUs, and this machine has "
+            f"{here}. Name another with --hardware, or send the jobs to a cluster with --profile."
+        )
+    # As many jobs as have GPUs; which ones these are is settled in pipeline/gpus.py.
+    return ["--cores", str(cores or os.cpu_count() or 1), "--resources", f"devices={here}"]
+
+
+def _profile_folder(name: str) -> Path:
+    """A folder with a `config.yaml` for Snakemake. UserError when it or its plugin is missing."""
+    known = WORKFLOW / "profiles"
+    folder = next((path for path in (known / name, Path(name)) if path.is_dir()), None)
+    if folder is None:
+        names = sorted(path.name for path in known.iterdir() if path.name != "default")
+        raise UserError(f"unknown profile {name!r}. Known: {', '.join(names)}, or name a folder.")
+    executor = read_yaml(folder / "config.yaml").get("executor", "local")
+    module = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
+    if executor != "local" and not find_spec(module):
+        raise UserError(
+            f"{folder}: needs Snakemake's plugin for {executor}, which is not installed: "
+            f"pip install snakemake-executor-plugin-{executor}, or see docs/clusters.md."
+        )
+    return folder.resolve()
+
+
+def _reproduce_one(
+    study: Study, where: list[str], finished: bool, hardware: str | None, lock: IO[str]
+) -> int:
     """Bring one study to its end, and say how it ended. One that failed does not stop the next."""
     started = time.time()
     write_study(study, RESULTS)
     if not (RESULTS / "workbench.duckdb").exists():
         # It serves every study, so no rule declares it; the study's note about it goes too.
         (RESULTS / study.name / "catalog.json").unlink(missing_ok=True)
-    options = [f"study={study.name}", *(["finished=true"] if finished else [])]
-    code = _run_to_end(
-        _snakemake(options, "--cores", str(cores or min(2, os.cpu_count() or 1))), lock
-    )
+    options = [f"study={study.name}"]
+    options += [f"hardware={hardware}"] if hardware else []
+    options += ["finished=true"] if finished else []
+    code = _run_to_end(_snakemake(options, *where), lock)
     if code == 0:
         _write_workflow_report(study.name, options)
         minutes, seconds = divmod(round(time.time() - started), 60)

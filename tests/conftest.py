@@ -35,6 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--accept-prompts", action="store_true", help="write tests/prompts/ as prompts are now"
     )
+    parser.addoption("--no-skips", action="store_true", help="a test that skips is a failure")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("no_skips") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -282,9 +282,9 @@ def test_gain_over_time(demo: DemoResults, ask: Callable) -> None:
     tokens = {(row["run"], row["step"]): row["total_sampled_tokens"] for row in demo.rows["steps"]}
     accuracy = {}
     for (arm, seed, run, step), samples in groups(rows, "arm", "seed", "run", "step").items():
+        graded = [row for row in samples if row["correct"] is not None]
         by_question = [
-            mean(row["correct"] for row in asked if row["correct"] is not None)
-            for asked in groups(samples, "question").values()
+            mean(row["correct"] for row in asked) for asked in groups(graded, "question").values()
         ]
         accuracy[arm, seed, step] = (mean(by_question), tokens.get((run, step), 0))
     expected = [

@@ -1,6 +1,7 @@
 """Several processes come to what one comes to: the same log, the same weights, the same end."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from alike import gap, require_alike
 from dying import run_folder, small_study
 from test_trainer import read
-from together import evaluate, printed, several, together, train, train_broken
+from together import evaluate, printed, several, together, train, train_broken, train_in_parts
 
 from exgrpo.hardware import CPU
 from exgrpo.tables.manifest import live_parts
@@ -22,6 +23,8 @@ SINGLE, DOUBLE = (1e-4, 1e-5), (1e-6, 1e-10)
 STUDIES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "float32": ("exgrpo", {"training": {"dtype": "float32", "keep_best": True}}),
     "float64": ("exgrpo", {}),
+    # The norm that it is clipped by is of the gradients of all processes.
+    "clipped": ("exgrpo", {"optimiser": {"grad_clip": 0.05}}),
     "no bonus": ("exgrpo", {"objective": {"entropy_bonus": 0.0}}),
     "remix": ("remix", {"rollout": {"group_size": 8}}),
     "dynamic": ("dapo_sampling", {}),
@@ -61,6 +64,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> Any:
     [
         "float32",
         "float64",
+        "clipped",
         *(pytest.param(name, marks=SLOW) for name in ("no bonus", "remix", "dynamic")),
     ],
 )
@@ -74,6 +78,8 @@ def test_two_processes_come_to_the_same_log_and_weights_as_one(
     require_alike(found, expected, *(SINGLE if name == "float32" else DOUBLE))
     if name == "float32":
         assert gap(found, expected, "best") <= SINGLE[1]
+    if name == "clipped":
+        assert (read(found, "steps")["grad_norm"] > 0.05).any(), "nothing was clipped"
     assert "2 processes, weights " + weights in (found / "run.json").read_text()
 
 
@@ -99,6 +105,27 @@ def test_trap_36_small_micro_batches_add_up_to_the_same(
     hardware = several(3, weights, micro_batch_tokens=1)
     assert together(hardware, folder, train) == {0}, printed(folder)
     require_alike(run_folder(folder), run_folder(alone("float64")), *DOUBLE)
+
+
+@pytest.mark.parametrize("weights", ["replicated", "sharded"])
+def test_two_processes_with_the_head_in_parts_come_to_the_same(
+    alone: Any, able_folder: str, tmp_path: Path, weights: str
+) -> None:
+    """As at a real vocabulary, where the logits of a forward are never there at once."""
+    folder = made(tmp_path, able_folder, "float64")
+    assert together(several(2, weights), folder, train_in_parts) == {0}, printed(folder)
+    assert re.search(r"head: most calls in a forward [2-9]", printed(folder))
+    require_alike(run_folder(folder), run_folder(alone("float64")), *DOUBLE)
+
+
+@pytest.mark.parametrize("weights", ["replicated", "sharded"])
+def test_two_processes_give_the_same_bits_when_run_twice(
+    able_folder: str, tmp_path: Path, weights: str
+) -> None:
+    first, second = (made(tmp_path / each, able_folder, "float64") for each in ("1", "2"))
+    for folder in (first, second):
+        assert together(several(2, weights), folder, train) == {0}, printed(folder)
+    require_alike(run_folder(first), run_folder(second), 0.0, 0.0)
 
 
 @pytest.mark.parametrize("weights", ["replicated", "sharded"])

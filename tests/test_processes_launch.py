@@ -1,7 +1,10 @@
 """The real command with several processes: what it starts, and how it ends."""
 
+import errno
 import json
+import multiprocessing
 import os
+import pickle
 import re
 import signal
 import socket
@@ -19,11 +22,12 @@ from test_preemption import has_trained, newest_step, start, train_command, wait
 from together import several
 from working_folder import exgrpo
 
+from analysis.errors import UserError as AnalysisError
 from exgrpo.errors import PreemptedError, UserError
 from exgrpo.hardware import Hardware
-from exgrpo.policy import load_policy
+from exgrpo.policy import TokenSequence, load_policy
 from exgrpo.rollout.prefill import prefill
-from exgrpo.scorer import FILLER, Scorer, dropouts
+from exgrpo.scorer import FILLER, Scorer, dropouts, score_sequences
 from pipeline import launch
 
 SMALL = {"steps": 6, "checkpoint_every": 2, "dtype": "float64"}
@@ -62,6 +66,7 @@ def test_one_machine_launches_its_processes_and_each_runs_the_same_command() -> 
     options = dict(zip(words[1:-5:2], words[2:-5:2], strict=True))
     assert options["--num_processes"] == "4" and options["--num_machines"] == "1"
     assert options["--num_cpu_threads_per_process"] == "3"
+    assert options["--gpu_ids"] == "all", "or a user's default config would say which"
     parsed = launch.launch_command_parser().parse_args(words)
     assert parsed.training_script == "pipeline.cli" and parsed.module
 
@@ -120,13 +125,52 @@ class Failure:
 
 def test_of_what_failed_together_the_cause_is_told() -> None:
     lost, cause = Failure(1, "connection lost"), Failure(2, "bad", 1)
-    error = launch.told_once({0: lost, 1: cause, 2: Failure(-15, "")}, told=False)
+    error = launch.told_once({0: lost, 1: cause, 2: Failure(-15, "")}, ending=False)
     assert isinstance(error, UserError) and str(error) == "bad"
-    error = launch.told_once({0: Failure(75, "saved"), 1: Failure(-15, "")}, told=True)
+    error = launch.told_once({0: Failure(75, "saved"), 1: Failure(-15, "")}, ending=True)
     assert isinstance(error, PreemptedError) and str(error) == "saved"
-    assert isinstance(launch.told_once({0: Failure(-15, "")}, told=True), PreemptedError)
-    error = launch.told_once({0: lost, 1: Failure(-9, "killed")}, told=False)
+    assert isinstance(launch.told_once({0: Failure(-15, "")}, ending=True), PreemptedError)
+    error = launch.told_once({0: lost, 1: Failure(-9, "killed")}, ending=False)
     assert isinstance(error, SystemExit) and "lost" in str(error) and "killed" in str(error)
+
+
+def test_who_was_told_to_end_while_it_started_was_preempted_whatever_its_peers_say() -> None:
+    lost, ended = Failure(1, "connection lost"), Failure(-15, "", 1)
+    for failures in ({0: lost, 1: ended}, {0: ended, 1: lost}, {0: lost}):
+        assert isinstance(launch.told_once(failures, ending=True), PreemptedError)
+        assert isinstance(launch.told_once(failures, ending=False), SystemExit)
+    error = launch.told_once({0: lost, 1: ended, 2: Failure(2, "bad", 2)}, ending=True)
+    assert isinstance(error, UserError) and str(error) == "bad"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UserError("bad"), 2, "bad"),
+        (AnalysisError("bad"), 2, "bad"),
+        (PreemptedError("saved"), 75, "saved"),
+        (OSError(errno.ENOSPC, "No space left", "log"), 2, "log: No space left. Free some"),
+        (PermissionError(errno.EACCES, "Denied", "log"), 2, "log: Denied. Allow writing"),
+        (OSError(errno.ENOENT, "No such file"), 1, "Traceback"),
+        (ValueError("a bug"), 1, "Traceback"),
+    ],
+)
+def test_a_launched_process_hands_its_launcher_what_alone_it_would_have_told(
+    error: Exception, code: int, message: str, tmp_path: Path
+) -> None:
+    process = multiprocessing.get_context("fork").Process(
+        target=fail_in_reporting, args=(error, tmp_path / "error.json")
+    )
+    process.start()
+    process.join(30)
+    assert process.exitcode == code
+    assert json.loads((tmp_path / "error.json").read_text())["message"].startswith(message)
+
+
+def fail_in_reporting(error: Exception, file: Path) -> None:
+    os.environ |= {"WORLD_SIZE": "2", "TORCHELASTIC_ERROR_FILE": str(file)}
+    with launch.reporting():
+        raise error
 
 
 # How it ends
@@ -212,6 +256,17 @@ def test_two_launchers_on_one_machine_meet_as_two_nodes_do(
     require_alike(run_folder(folder), run_folder(alone), 1e-6, 1e-10)
     row = json.loads((run_folder(folder) / "run.json").read_text())
     assert "2 nodes of 1 processes" in row["hardware"]
+
+
+# What is exchanged
+
+
+def test_scores_are_sent_to_other_processes_without_their_neighbours(base_folder: str) -> None:
+    model, _ = load_policy(base_folder)
+    sequences = [TokenSequence([1, 2], [3] * 100) for _ in range(8)]
+    apart = score_sequences(Scorer(model), sequences[:1], 1.0, 10_000)
+    together = score_sequences(Scorer(model), sequences, 1.0, 10_000)
+    assert len(pickle.dumps(together[3])) == len(pickle.dumps(apart[0]))
 
 
 # Activation checkpointing

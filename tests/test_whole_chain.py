@@ -86,6 +86,7 @@ def nothing_is_done(folder: Path, *options: str) -> bool:
 def test_o35_a_second_call_does_nothing(unbroken: Path) -> None:
     assert nothing_is_done(unbroken)
     assert nothing_is_done(unbroken, "--finished")
+    assert nothing_is_done(unbroken, "--hardware", "two-processes")
 
 
 @pytest.mark.slow

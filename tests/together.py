@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import pipeline.train
-from exgrpo import trainer
+from exgrpo import policy, scorer, trainer
 from exgrpo.errors import PreemptedError, UserError
 from exgrpo.hardware import Hardware
 from exgrpo.studies import load_study
@@ -96,6 +96,28 @@ def train(
 
         trainer.train_step = told  # type: ignore[assignment]
     pipeline.train.train_run(study, run, folder / "results", 1, hardware)
+
+
+def train_in_parts(folder: Path, hardware: Hardware) -> None:
+    """The same with few logits at a time; prints how often a forward comes to the head at most."""
+    calls, most, score, score_tokens = 0, 0, policy._score, scorer.score_tokens
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return score(*arguments)
+
+    def forward(*arguments: Any) -> Any:
+        nonlocal calls, most
+        calls = 0
+        found = score_tokens(*arguments)
+        most = max(most, calls)
+        return found
+
+    policy.HEAD_LOGITS = 500
+    policy._score, scorer.score_tokens = counted, forward
+    train(folder, hardware)
+    print(f"head: most calls in a forward {most}", flush=True)
 
 
 def train_broken(folder: Path, hardware: Hardware) -> None:

@@ -67,7 +67,6 @@ class Child:
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", CHILD, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
                 stdout=self.said,
                 stderr=self.said,
                 env=environment,

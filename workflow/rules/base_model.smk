@@ -1,4 +1,5 @@
 rule base_model:
+    localrule: True
     output:
         "results/{study}/base/done.json",
     log:

@@ -4,13 +4,16 @@ import re
 from pathlib import Path
 
 from exgrpo.data_set_file import descriptions
+from exgrpo.hardware import CPU, load_hardware
 from exgrpo.settings import content_hash
 from exgrpo.studies import load_study
 from pipeline.files import questions_hash
+from pipeline.scheduler import requested
 from pipeline.study import finished_runs, write_study
 
 config.setdefault("study", "tiny")
-config.setdefault("threads", 1)  # of one training, evaluation or pretraining job
+config.setdefault("hardware", None)  # what a training or an evaluation is given; None: processors
+config.setdefault("threads", 1)  # of each of its processes, where the hardware does not say
 config.setdefault("finished", False)  # train nothing: report on the runs that are trained already
 
 STUDY = load_study(config["study"])
@@ -19,6 +22,11 @@ DATA_SETS = {
     name: content_hash(described.model_dump(mode="json"))
     for name, described in descriptions(SHARED.questions, Path("config")).items()
 }
+HARDWARE = load_hardware(config["hardware"]) if config["hardware"] else CPU
+THREADS = HARDWARE.threads or config["threads"]
+GIVEN = f"--threads {THREADS}" + (f" --hardware {config['hardware']}" if config["hardware"] else "")
+# No params of a rule: a run that was trained elsewhere is trained.
+RESOURCES = requested(HARDWARE)
 RUNS = finished_runs(STUDY, Path("results")) if config["finished"] else list(STUDY.runs)
 
 # Written here, not by a rule, so that it is right even where Snakemake's own records are lost.
@@ -31,6 +39,18 @@ ANALYSIS = Path(workflow.basedir).parent / "analysis"
 QUERIES = sorted(map(str, ANALYSIS.glob("sql/*.sql")))
 LEDGER = sorted(map(str, [*ANALYSIS.glob("*.yaml"), *ANALYSIS.glob("paper/*.[cs]*")]))
 TEMPLATES = sorted(map(str, ANALYSIS.glob("templates/*")))
+
+
+# Where jobs go to a cluster, these stay: they are light and would only queue. So do questions and
+# base_model, which fetch what a node without a network could not.
+localrules:
+    all,
+    lake,
+    catalog,
+    analyse,
+    figures,
+    report,
+    summary,
 
 
 wildcard_constraints:

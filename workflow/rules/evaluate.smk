@@ -10,8 +10,11 @@ rule evaluate:
         "results/{study}/benchmarks/evaluate/{run}.tsv"
     conda:
         "../../environment.yml"
-    threads: config["threads"]
+    threads: THREADS * HARDWARE.processes
+    resources:
+        **RESOURCES,
     priority: AFTER_TRAINING
     shell:
-        "exgrpo evaluate --study {wildcards.study} --run {wildcards.run} --threads {threads}"
+        "exgrpo evaluate --study {wildcards.study} --run {wildcards.run}"
+        " {GIVEN}"
         " 2>&1 | tee -i {log}"

@@ -1,6 +1,7 @@
 # After the base model, whose tokenizer makes the prompts. The descriptions of the data sets are part
 # of the settings: an edit makes the questions anew. Their files are not: `done.json` has the hashes.
 rule questions:
+    localrule: True
     input:
         base="results/{study}/base/done.json",
     output:

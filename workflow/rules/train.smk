@@ -17,12 +17,12 @@ rule train:
         "results/{study}/benchmarks/train/{run}.tsv"
     conda:
         "../../environment.yml"
-    threads: config["threads"]
+    threads: THREADS * HARDWARE.processes
+    resources:
+        **RESOURCES,
     priority: training_priority
-    # Snakemake tries again whatever the code: a preempted or killed job goes on from its checkpoint,
-    # one that fails by a mistake says so three times.
-    retries: 2
     shell:
         "trap : TERM; "
-        "exgrpo train --study {wildcards.study} --run {wildcards.run} --threads {threads}"
+        "exgrpo train --study {wildcards.study} --run {wildcards.run}"
+        " {GIVEN}"
         " 2>&1 | (trap '' TERM; tee -ia {log})"
