@@ -37,7 +37,7 @@ help:  ## show this list
 	@echo "PROFILE=<name> is for reproduce: slurm or kubernetes, or a folder with a profile of yours."
 
 reproduce: $(STAMP)  ## train every arm, analyse, report; goes on where it was stopped
-	@$(BIN)/exgrpo reproduce $(STUDY) $(WHERE) $(if $(FINISHED),--finished)
+	@$(BIN)/exgrpo reproduce $(STUDY) $(strip $(WHERE)) $(if $(FINISHED),--finished)
 
 app: $(STAMP)  ## open the dashboard in the browser
 	@$(BIN)/exgrpo app

@@ -24,7 +24,8 @@ DATA_SETS = {
 }
 HARDWARE = load_hardware(config["hardware"]) if config["hardware"] else CPU
 THREADS = HARDWARE.threads or config["threads"]
-GIVEN = f"--threads {THREADS}" + (f" --hardware {config['hardware']}" if config["hardware"] else "")
+# Joined to the commands: as params it would train again what was trained elsewhere.
+WHERE = f" --threads {THREADS}" + (f" --hardware {config['hardware']}" if config["hardware"] else "")
 # No params of a rule: a run that was trained elsewhere is trained.
 RESOURCES = requested(HARDWARE)
 RUNS = finished_runs(STUDY, Path("results")) if config["finished"] else list(STUDY.runs)

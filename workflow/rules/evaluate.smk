@@ -16,5 +16,5 @@ rule evaluate:
     priority: AFTER_TRAINING
     shell:
         "exgrpo evaluate --study {wildcards.study} --run {wildcards.run}"
-        " {GIVEN}"
-        " 2>&1 | tee -i {log}"
+        + WHERE
+        + " 2>&1 | tee -i {log}"

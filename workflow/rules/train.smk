@@ -24,5 +24,5 @@ rule train:
     shell:
         "trap : TERM; "
         "exgrpo train --study {wildcards.study} --run {wildcards.run}"
-        " {GIVEN}"
-        " 2>&1 | (trap '' TERM; tee -ia {log})"
+        + WHERE
+        + " 2>&1 | (trap '' TERM; tee -ia {log})"
