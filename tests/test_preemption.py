@@ -115,11 +115,9 @@ def test_a_sigterm_to_the_whole_job_passes_the_pipe_of_the_rule(folder: Path) ->
     """The rule's own shell command, as Snakemake calls it: bash, pipefail and tee hear it too."""
     run = run_folder(folder)
     rule = (ROOT / "workflow/rules/train.smk").read_text().partition("shell:")[2]
-    shell = "".join(line.strip().strip('"') for line in rule.splitlines())
-    shell = shell.format(
-        wildcards=type("Wildcards", (), {"study": "small", "run": run.name}),
-        config={"hardware": "cpu"}, THREADS=1, log="log",
-    )  # fmt: skip
+    shell = eval(f"({rule})", {"WHERE": " --threads 1"}).format(
+        wildcards=type("Wildcards", (), {"study": "small", "run": run.name}), log="log"
+    )
     assert shell.startswith("trap") and shell.endswith("tee -ia log)"), shell
     process = start(folder, ["bash", "-c", f"set -euo pipefail; {shell}"])
     wait_until(has_trained(run), process)
