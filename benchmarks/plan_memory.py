@@ -10,7 +10,6 @@ before the model was made. Nothing is loaded from disk.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -85,6 +84,7 @@ def measure(model: str, recomputed: bool) -> Measured:
 def child(name: str, recomputed: bool) -> Measured:
     import psutil
     import torch
+    from memory import peak
 
     from exgrpo.plan.memory import training_memory
 
@@ -92,14 +92,13 @@ def child(name: str, recomputed: bool) -> Measured:
     updated("5M", recomputed, tokens=LENGTH, updates=1)  # loads what a first update loads
     before = psutil.Process().memory_info().rss
     case = updated(name, recomputed, TOKENS[name], updates=2)
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    most = peak()
     memory = training_memory(case)
     rollout = next(phase for phase in memory.phases if phase.name == "rollout")
     planned = memory.always.bytes + max(
         phase.bytes for phase in memory.phases if phase is not rollout
     )
-    return Measured(name, TOKENS[name], recomputed, planned, peak - before)
+    return Measured(name, TOKENS[name], recomputed, planned, most - before)
 
 
 def updated(name: str, recomputed: bool, tokens: int, updates: int) -> "Case":

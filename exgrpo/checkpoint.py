@@ -58,10 +58,15 @@ class _Hashed:
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.proof = hashlib.sha256()
+        self.error: OSError | None = None
 
     def write(self, content: bytes) -> int:
         self.proof.update(content)
-        return self.file.write(content)
+        try:
+            return self.file.write(content)
+        except OSError as error:
+            self.error = error
+            raise
 
     def flush(self) -> None:
         self.file.flush()
@@ -78,7 +83,12 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> None:
 def _write(path: Path, state: dict[str, Any]) -> None:
     with path.open("wb") as file:
         hashed = _Hashed(file)
-        torch.save(state, hashed)  # type: ignore[arg-type]
+        try:
+            torch.save(state, hashed)  # type: ignore[arg-type]
+        except RuntimeError:  # torch closes its archive all the same, and that fails in turn
+            if hashed.error is not None:
+                raise hashed.error from None
+            raise
         file.write(hashed.proof.digest())
 
 

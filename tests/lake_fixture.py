@@ -159,10 +159,15 @@ def _write_evaluations(
     finish(folder, _run_row(demo, run) if run == demo.study.base_run else None)
 
 
+def _named(run: str) -> str:
+    """A run without the hash of its settings: a new setting does not change what is made up."""
+    return run.rpartition("-")[0]
+
+
 def _samples(
     run: str, step: int, benchmark: str, asked: list[questions.Question], samples: int
 ) -> list[Row]:
-    rng = random.Random(f"{run} {step} {benchmark}")
+    rng = random.Random(f"{_named(run)} {step} {benchmark}")
     return [
         {
             "run": run,
@@ -212,7 +217,7 @@ def _write_run(
     recorder.add("vocabulary", _vocabulary())  # every run logs it; the catalog keeps it once
     demo.add(recorder, "evaluations", _samples(run, 0, "validation", splits["validation"], 2))
     recorder.flush(0, 0)
-    rng = random.Random(run)
+    rng = random.Random(_named(run))
     buffer: dict[str, Row] = {}
     for step in range(1, STEPS + 1):
         if resumed and step == 3:

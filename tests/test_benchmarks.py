@@ -328,7 +328,7 @@ VIEWS: list[tuple[str, dict[str, str], str]] = [  # a screen, its address, and w
     ("trajectories", {"source": "evaluation", "domain": "out"}, "60 samples"),
     ("claims", {"claim": "C1"}, "Mean over 2 benchmarks: aime, math."),
     ("claims", {"claim": "C15"}, "it needs a base model below 10 % right"),
-    ("runs", {"view": "settings"}, "132 settings"),
+    ("runs", {"view": "settings"}, "136 settings"),
 ]
 
 
