@@ -16,7 +16,6 @@ import importlib.util
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -294,10 +293,11 @@ def log_ratios(log: Path) -> torch.Tensor:
 
 def memory_peak() -> int:
     """Bytes: of the GPU what torch allocated, else the most that this process ever held."""
+    from memory import peak
+
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak()
 
 
 def forward_flops(shape: ModelShape, length: float, response: float) -> float:

@@ -159,15 +159,10 @@ def _write_evaluations(
     finish(folder, _run_row(demo, run) if run == demo.study.base_run else None)
 
 
-def _named(run: str) -> str:
-    """A run without the hash of its settings: a new setting does not change what is made up."""
-    return run.rpartition("-")[0]
-
-
 def _samples(
     run: str, step: int, benchmark: str, asked: list[questions.Question], samples: int
 ) -> list[Row]:
-    rng = random.Random(f"{_named(run)} {step} {benchmark}")
+    rng = random.Random(f"{run.rpartition('-')[0]} {step} {benchmark}")
     return [
         {
             "run": run,
@@ -217,7 +212,7 @@ def _write_run(
     recorder.add("vocabulary", _vocabulary())  # every run logs it; the catalog keeps it once
     demo.add(recorder, "evaluations", _samples(run, 0, "validation", splits["validation"], 2))
     recorder.flush(0, 0)
-    rng = random.Random(_named(run))
+    rng = random.Random(run.rpartition("-")[0])  # not of the hash: a new setting changes nothing
     buffer: dict[str, Row] = {}
     for step in range(1, STEPS + 1):
         if resumed and step == 3:
