@@ -217,7 +217,7 @@ def _open(folder: Path, identity: dict[str, Any]) -> bool:
     begun = folder / BEGUN
     if begun.is_file() and json.loads(begun.read_text()) == json.loads(json.dumps(identity)):
         return not (folder / DONE).is_file()
-    if folder.exists():
+    if folder.exists() and any(folder.iterdir()):  # Snakemake makes an empty one before the rule
         _put_aside(folder)
     write_json(begun, identity)
     return True

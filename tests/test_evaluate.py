@@ -109,10 +109,12 @@ def test_a_killed_evaluation_goes_on_to_the_same_rows(
 def test_one_that_is_done_is_left_and_one_of_other_golds_begun_anew(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    made = base_folder_of(folder)
+    made.mkdir(parents=True)  # as Snakemake does for the outputs of a rule
     evaluate_base(folder)
     assert "base model evaluated in" in (said := capsys.readouterr().out)
     assert "test_id 0." in said and "test_ood 0." in said
-    made = base_folder_of(folder)
+    assert "kept as" not in said and not list(made.parent.glob("*.old-*"))
     before = rows_of(made)
     evaluate_base(folder)
     assert "evaluated before" in capsys.readouterr().out
