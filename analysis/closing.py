@@ -19,12 +19,12 @@ HEADER = (
     "flawed",
     "time a run",
 )
-MEANING = (
-    "Accuracy in % with its 95 % interval over questions{seeds}; tested: the {tested}. With "
-    "signal: training groups that hold right and wrong answers. Flawed: of the right answers "
+ACCURACY = "Accuracy in % with its 95 % interval over questions{seeds}; tested: the {tested}."
+AVERAGE = " Accuracy is the mean over {domains}, each benchmark weighing the same."
+TRAINING = (
+    " With signal: training groups that hold right and wrong answers. Flawed: of the right answers "
     "sampled in training, those whose chain is not valid. Time: training only."
 )
-AVERAGE = " Accuracy is the mean over {domains}, each benchmark weighing the same."
 PARTIAL = (
     "Partial study: arms may differ in the seeds that are finished, and those to come may change "
     "every number. "
@@ -76,6 +76,11 @@ def _runs(comparison: dict[str, Any]) -> tuple[int, int]:
 
 def meaning(comparison: dict[str, Any]) -> str:
     """A few sentences on what the numbers of the closing table are."""
+    return accuracy_meaning(comparison) + TRAINING
+
+
+def accuracy_meaning(comparison: dict[str, Any]) -> str:
+    """The same on its accuracies alone."""
     start = PARTIAL if is_partial(comparison) else ""
     most = seeds_finished(comparison)
     over = " only, as there is one seed" if most <= 1 else " and seeds; base: over questions only"
@@ -85,7 +90,7 @@ def meaning(comparison: dict[str, Any]) -> str:
         if len(comparison["domains"][name]) > 1
     ]
     average = AVERAGE.format(domains=" and over ".join(several)) if several else ""
-    return start + MEANING.format(seeds=over, tested=comparison["tested"]) + average
+    return start + ACCURACY.format(seeds=over, tested=comparison["tested"]) + average
 
 
 def tested(checkpoint: str, validated_on_tests: bool) -> str:

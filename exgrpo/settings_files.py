@@ -90,6 +90,9 @@ def _one_a_key(model: type[BaseModel], items: Iterable[Any]) -> list[dict[str, A
         if any(keys == other[: len(keys)] and keys != other for other, _ in named if keys):
             continue
         place = keys or item["loc"]
+        if item["type"] == "model_type":  # pydantic names a class, which no file has
+            wanted = ", ".join(_keys(model, item)[1].model_fields)
+            item = {**item, "msg": f"Input should be a section with the keys {wanted}"}
         if place in merged:
             also = item["msg"].removeprefix("Input should be ")
             item = {**item, "msg": f"{merged[place]['msg']}, or {also}"}

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from analysis.closing import (
     SCORES_HEADER,
+    accuracy_meaning,
     benchmark_rows,
     interval,
-    meaning,
     percent,
     scores_meaning,
 )
@@ -53,7 +53,7 @@ def show_scores(
     console.print(Text(printable(scores_meaning(comparison)), "bright_black"))
     if benchmark is None:
         console.print(_table(("arm", *(NAMES[name] for name in DOMAINS)), _means(comparison)))
-        console.print(Text(meaning(comparison), "bright_black"))
+        console.print(Text(accuracy_meaning(comparison), "bright_black"))
     else:
         console.print(_table(("arm", "k", "pass@k", "maj@k"), _by_k(comparison, benchmark)))
 

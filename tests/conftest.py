@@ -20,6 +20,7 @@ from lessons import teach
 
 from analysis.catalog import open_catalog
 from exgrpo.grading import Grader
+from exgrpo.policy import load_policy, save_policy
 from exgrpo.pretraining import pretrain
 from exgrpo.settings import Pretraining
 from pipeline.analyse import analyse
@@ -57,6 +58,17 @@ def able_folder(tmp_path_factory: pytest.TempPathFactory, base_folder: str) -> s
     """The same model after some lessons: it knows some of the questions of `lessons`."""
     folder = tmp_path_factory.mktemp("model") / "able"
     teach(base_folder, folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def many_ends(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> str:
+    """The able model, whose generation config knows `+` for an end too."""
+    folder = tmp_path_factory.mktemp("many ends") / "base"
+    model, tokenizer = load_policy(able_folder)
+    plus = tokenizer.convert_tokens_to_ids("+")
+    model.generation_config.eos_token_id = [tokenizer.eos_token_id, plus]
+    save_policy(model, tokenizer, folder)
     return str(folder)
 
 

@@ -80,6 +80,42 @@ def test_traps_4_and_26_rows_are_scored_after_the_stored_prompt(
     assert (run.rows["nll"] - run.rows["behaviour_nll"]).abs().max() < 1e-5
 
 
+@pytest.fixture(scope="module")
+def merging(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> str:
+    """The able model, whose tokenizer reads `=2` as one token, where it samples two."""
+    folder = tmp_path_factory.mktemp("merging") / "base"
+    model, tokenizer = load_policy(able_folder)
+    tokenizer.add_tokens([f"={digit}" for digit in range(10)])
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    with torch.no_grad():  # as unlikely as a token that was never taught is
+        model.get_output_embeddings().weight[-10:] = 0.0
+    save_policy(model, tokenizer, folder)
+    return str(folder)
+
+
+def test_trap_26_tokens_are_kept_as_sampled_whatever_their_text_is(
+    merging: str, grader: Grader, tmp_path: Path
+) -> None:
+    """Decoded and encoded again they would be others: in fresh rows, and in replayed ones."""
+    of = little(experience=REPLAY, buffer={"retire": False}, training={"steps": 3})
+    run = watched_run(tmp_path, merging, of, grader, learning_rate=0.0)
+    model, tokenizer = load_policy(merging, "float64")
+    asked = {each.id: each for each in prompted(of.questions, merging)["train"]}
+    others = {True: 0, False: 0}
+    for row in run.rows.iter_rows(named=True):
+        again = tokenizer(row["response"], add_special_tokens=False).input_ids
+        others[row["replayed"]] += again != row["token_ids"][: len(again)]
+        given = {"prompt_ids": list(asked[row["question"]].prompt_ids)}
+        with torch.no_grad():
+            alone = forward_alone(model, given | {"token_ids": row["token_ids"]})[0]
+        assert alone.numpy() == pytest.approx(np.array(row["behaviour_logprobs"]), abs=1e-5)
+    assert min(others.values()) > 0, "no text would show it"
+    fresh = run.rows.filter(~pl.col("replayed"))
+    sampled = {tuple(ids) for ids in fresh["token_ids"].to_list()}
+    replayed = run.rows.filter(pl.col("replayed"))
+    assert {tuple(ids) for ids in replayed["token_ids"].to_list()} <= sampled
+
+
 def test_trap_26_a_checkpoint_of_other_prompts_is_refused(
     plain: WatchedRun, able_folder: str, tmp_path: Path
 ) -> None:
@@ -142,17 +178,6 @@ def test_trap_30_nothing_after_the_end_token_counts(plain: WatchedRun, able_fold
 
 
 # ---- trap 31: several end tokens ----
-
-
-@pytest.fixture(scope="module")
-def many_ends(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> str:
-    """The able model, whose generation config knows `+` for an end too."""
-    folder = tmp_path_factory.mktemp("many ends") / "base"
-    model, tokenizer = load_policy(able_folder)
-    plus = tokenizer.convert_tokens_to_ids("+")
-    model.generation_config.eos_token_id = [tokenizer.eos_token_id, plus]
-    save_policy(model, tokenizer, folder)
-    return str(folder)
 
 
 def test_trap_31_a_response_ends_by_any_end_token(

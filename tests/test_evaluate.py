@@ -144,6 +144,17 @@ def test_one_that_is_done_is_left_and_one_of_other_golds_begun_anew(
     assert done["accuracy"]["test_ood"] == pytest.approx(graded["correct"].mean())
 
 
+def test_trap_31_an_evaluated_response_ends_by_any_end_token(
+    tmp_path: Path, many_ends: str
+) -> None:
+    small_study(tmp_path, many_ends, **SETTINGS, prompt={"stop": ["*"]})
+    evaluate_base(tmp_path)
+    rows = rows_of(base_folder_of(tmp_path))
+    assert not rows["response"].str.contains(r"[+*]").any()
+    ended = rows.filter(pl.col("finish") == "stop")
+    assert (ended["length"] < 24).any() and set(rows["finish"]) == {"stop"}
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> tuple[Study, Path]:
     """A small run that kept its best model, to be tested on that."""

@@ -56,6 +56,7 @@ def test_a_worker_thread_gives_the_same_verdicts(
     with ThreadPoolExecutor(1) as pool:
         again = pool.submit(grade_cases, grader, half).result()
     assert again == {case["id"]: verdicts[case["id"]] for case in half}
+    assert all(again[case["id"]].correct is case["expected"] for case in half)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from exgrpo.errors import UserError
 from exgrpo.question_settings import Questions
 from exgrpo.settings import RunSettings
+from exgrpo.settings_files import parse
 from exgrpo.studies import Study, load_study, load_with_companions
 
 SHIPPED = Path(__file__).resolve().parents[1] / "config"
@@ -313,3 +314,14 @@ def test_beside_loaded_training_questions_nothing_is_made_unasked() -> None:
     assert Questions.model_validate({**loaded, "test_id": 5}).tests == {"test_id": 5}
     with pytest.raises(ValidationError, match="nothing to test with"):
         Questions.model_validate(loaded)
+
+
+def test_a_value_where_a_section_belongs_is_told_its_keys(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    with pytest.raises(UserError) as error:
+        parse(Questions, {"train": "mine", "benchmarks": {"g": "gsm8k-test"}}, file)
+    told = str(error.value).splitlines()
+    assert told[0].startswith(f"{file}: key `train`: Input should be a valid integer, or a section")
+    assert "with the keys dataset, limit; found 'mine'" in told[0]
+    assert "key `benchmarks.g`: Input should be a section with the keys dataset, limit" in told[1]
+    assert "DataSet" not in str(error.value) and "Benchmark" not in str(error.value)
