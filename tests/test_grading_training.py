@@ -68,3 +68,6 @@ def test_trap_50_what_could_not_be_graded_leaves_its_group(
     assert unlike
     by_step = run.rows.group_by("step", maintain_order=True).agg(pl.col("correct").null_count())
     assert run.table("steps")["ungraded"].to_list() == by_step["correct"].to_list()
+    fresh = run.rows.filter(~pl.col("replayed")).group_by("step", maintain_order=True)
+    share = fresh.agg(pl.col("correct").mean())["correct"]
+    assert run.table("steps")["reward"].to_list() == pytest.approx(share.to_list())
