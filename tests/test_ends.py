@@ -78,6 +78,10 @@ def test_traps_4_and_26_rows_are_scored_after_the_stored_prompt(
     for column in ("ratio_min", "ratio_max"):
         assert (learning[column] - 1).abs().max() < 1e-5
     assert (run.rows["nll"] - run.rows["behaviour_nll"]).abs().max() < 1e-5
+    updated = learning.filter(pl.col("logprobs").is_not_null())  # for each token that of the update
+    assert updated["replayed"].any() and not updated["replayed"].all()
+    for now, then in updated.select("logprobs", "behaviour_logprobs").iter_rows():
+        assert now == pytest.approx(then, abs=1e-5)
 
 
 @pytest.fixture(scope="module")
