@@ -1,5 +1,6 @@
 """Arms against each other: accuracy with its interval, at the end and over training."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -134,13 +135,33 @@ def estimate(
     replicates: int = REPLICATES,
     benchmarks: Collection[str] = (),
 ) -> Estimate | None:
-    """The mean of `mean_of`, its interval cut to `least` .. 1."""
+    """The mean of `mean_of`, its interval cut to `least` .. 1.
+
+    Of shares (`least` 0) that are all 0 or all 1 the bound that is not reached is exact: see
+    `_where_all_agree`.
+    """
     made = mean_of(table, replicates, benchmarks)
     if made is None:
         return None
     low, high = (min(max(bound, least), 1.0) for bound in made.interval(level))
+    if least == 0.0 and (exact := _where_all_agree(table.complete(), level)):
+        low, high = exact
     by_seed = made.by_seed.tolist()
     return Estimate(made.value, low, high, level, made.se, made.seeds, made.questions, by_seed)
+
+
+def _where_all_agree(table: AccuracyTable, level: float) -> tuple[float, float] | None:
+    """The exact interval (Clopper and Pearson 1934) where all values are 0, or all are 1.
+
+    A bootstrap of equal values has no width. Draws are questions, not samples, and of several
+    benchmarks as many each as the smallest has: wider than need be rather than too narrow.
+    """
+    sizes = Counter(benchmark for benchmark, _ in table.keys)
+    rare = (1 - level) / 2  # on each side, as everywhere
+    least = rare ** (1 / (len(sizes) * min(sizes.values())))
+    if (table.values == 0).all():
+        return 0.0, 1 - least
+    return (least, 1.0) if (table.values == 1).all() else None
 
 
 def learning_curves(validation: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -1,14 +1,13 @@
 r"""What exact text cannot settle: both sides are parsed, mathematics decides.
 
 math-verify compares rounded floats (1e-6 apart is equal), so its own comparison is asked only
-about sets, intervals and inequalities. Numbers and formulas are compared here: rationals exactly,
-the rest to 200 digits, formulas at several points. Slow on purpose-built answers and without any
+about sets and intervals. Numbers and formulas are compared here: rationals exactly, the rest to 200
+digits, formulas at the points of `exgrpo.probes`. Slow on purpose-built answers and without any
 limit of its own: run it in a worker of `exgrpo.grading.Grader`. Importing it loads sympy (about
 half a second).
 """
 
 import logging
-import random
 import re
 from fractions import Fraction
 
@@ -17,20 +16,20 @@ from latex2sympy2_extended import NormalizationConfig, latex2sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 from math_verify import verify
 
-from exgrpo import equality
+from exgrpo import equality, probes
+from exgrpo.structure import sides
 
+UNREADABLE = "cannot be read"  # the reason where the parser finds no mathematics in a text
 _DIGITS = 200  # digits to which two irrational numbers must agree
+_FEW = 3  # points below which too little is said
+_NOUGHT = sympy.Float(f"1e-{_DIGITS // 2}", _DIGITS)  # what terms that cancel may leave
 _SHORTEST_APPROXIMATION = 15  # digits from which a decimal may stand for an irrational number
-_POINTS = 6  # fractions at which two formulas must agree
-_WHOLE_POINTS = 7  # whole numbers from 1 at which they must agree, where (-1)^n is real
-_FAR_WHOLE = (10, 16, 27, 64, 100, 999)  # and these, where a floor or ceiling makes steps
-_COUNTERS = frozenset("ijklmnpqrstKMN")  # letters that stand for whole numbers in a floor
 _DECIMAL = re.compile(r"(\d*)\.(\d+)|(\d+)\.(?!\d)")
 # What the parser would drop without a word: primes, dots for more digits, text, "about", signs
 # that it does not know, an index of a number. Numbers side by side, 2 3 or 2{3}, it adds.
 _UNREADABLE = re.compile(
     r"'|[^\x00-\x7f]|\d\s*_|(?<![\w^.])\d+\s+\d+(?![\d/])|(?<![\w^{}.])\d+\s*(?:\\?\{|\[)"
-    r"|\\(?:prime|ldots|text|approx|boxed|equiv|phantom|vspace)(?![a-zA-Z])"
+    r"|\\(?:prime|ldots|text|approx|boxed|equiv|phantom|vspace|pm|mp)(?![a-zA-Z])"
 )
 _NORMALIZED = NormalizationConfig(malformed_operators=True, nits=True, boxed="none")
 # R and r are two symbols.
@@ -46,7 +45,13 @@ _FACTOR_BEHIND = re.compile(r"\)\s*(?=\d|\\frac)")
 _BINOMIAL = re.compile(r"\\binom\{\w+\}\{\w+\}")
 _SIMPLE_FRACTION = re.compile(r"(?<![\w.^_])(\d+)/(\d+)(?=\s+[a-zA-Z]|\\(?:pi|sqrt)|i(?![a-zA-Z]))")
 _MIXED = re.compile(r"(?<![\d.^_])(\d+)\s*(?:\\frac\{(\d+)\}\{(\d+)\}|(?<=\s)(\d+)/(\d+))")
-_GROUPED = re.compile(r"\\\{(.*)\\\}")
+_GROUPED = re.compile(r"\\\{((?:(?!\\emptyset|\\\{|,).)*)\\\}")
+_IMAGINARY = re.compile(r"\\text\{i\}")
+# An odd root of what is negative is real, (-8)^{1/3} is not; the parser takes them for one, so that
+# a symbol tells the index. Nor does it know names of several letters, but under an arrow.
+_ODD_ROOT = re.compile(r"\\sqrt ?\[(\d{0,5}[13579])\]")
+_ODD = "Xi_"
+_POINTS_OF_FIGURE = re.compile(r"\\(?:angle|triangle) ?([A-Z]{2,})")
 
 # The caller guards the time; math-verify warns on every call that it does not.
 logging.getLogger("math_verify").setLevel(logging.CRITICAL)
@@ -57,12 +62,22 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
 
     What cannot be decided is wrong.
     """
+    reasons: set[str] = set()
+
+    def noted(one: str, other: str) -> bool:
+        verdict, reason = _decided(one, other)
+        reasons.add(reason)
+        return verdict
+
     try:
-        return bool(equality.equal(gold, answer, decide)), "math-verify"
+        right = bool(equality.equal(gold, answer, noted))
     except MemoryError:
         return False, "memory limit"
     except Exception as error:  # sympy raises of many kinds on answers that make no sense
         return False, f"cannot be compared: {type(error).__name__}"
+    if not right and UNREADABLE in reasons:
+        return False, UNREADABLE
+    return right, "math-verify" if "math-verify" in reasons else "algebra"
 
 
 def decide(gold: str, answer: str) -> bool:
@@ -71,17 +86,30 @@ def decide(gold: str, answer: str) -> bool:
     What cannot be read or decided is not equal. May raise MemoryError or RecursionError, or run
     for ever, on an answer made to do so.
     """
+    return _decided(gold, answer)[0]
+
+
+def _decided(gold: str, answer: str) -> tuple[bool, str]:
+    """A verdict and what decided it."""
     settled = equality.exact(gold, answer)
     if settled is not None:
-        return settled
-    if "=" in gold + answer:
-        return "=" in gold and "=" in answer and _equations_equal(gold, answer)
+        return settled, "algebra"
+    equations = sides(gold), sides(answer)
+    if max(map(len, equations)) > 1:
+        if min(map(len, equations)) == 1:
+            return False, "algebra"
+        return _equations_equal(*equations)
     left, right = _read(gold), _read(answer)
     if left is None or right is None:
-        return False
+        return False, UNREADABLE
     if isinstance(left, sympy.Expr) and isinstance(right, sympy.Expr):
-        return _expressions_equal(left, right, _shown_digits(gold) or _shown_digits(answer))
-    return bool(verify(left, right, timeout_seconds=None, allow_set_relation_comp=True))
+        shown = _shown_digits(gold) or _shown_digits(answer)
+        return _expressions_equal(left, right, shown), "algebra"
+    if _is_inequality(left) and _is_inequality(right) and _inequalities_equal(left, right):
+        return True, "algebra"
+    return bool(
+        verify(left, right, timeout_seconds=None, allow_set_relation_comp=True)
+    ), "math-verify"
 
 
 def _read(text: str) -> sympy.Basic | None:
@@ -89,11 +117,13 @@ def _read(text: str) -> sympy.Basic | None:
     value = equality.number(text)
     if value is not None:
         return sympy.Rational(value.numerator, value.denominator)
+    text = _IMAGINARY.sub("i", text)
     if _UNREADABLE.search(text):
         return None
-    inner = _GROUPED.fullmatch(text)
-    if inner and "," not in text:
+    if inner := _GROUPED.fullmatch(text):
         text = inner[1]
+    text = _POINTS_OF_FIGURE.sub(r"\\overrightarrow{\1}", text)
+    text = _ODD_ROOT.sub(rf"\\sqrt[\\{_ODD}{{\1}}]", text)
     text = equality.REPEATING.sub(lambda found: _fraction(equality.repeating(found)), text)
     text = _SIMPLE_FRACTION.sub(r"\\frac{\1}{\2}", text)
     text = _BINOMIAL.sub(r"(\g<0>)", _MIXED.sub(r"(\1+\\frac{\2\4}{\3\5})", text))
@@ -105,7 +135,28 @@ def _read(text: str) -> sympy.Basic | None:
         raise
     except Exception:  # the parser raises of many kinds on what it cannot read
         return None
-    return found.subs(sympy.Symbol("i"), sympy.I) if isinstance(found, sympy.Basic) else None
+    if not isinstance(found, sympy.Basic):
+        return None
+    found = found.subs(sympy.Symbol("i"), sympy.I)
+    return found.replace(_is_odd_root, _real_power)
+
+
+def _is_odd_root(found: sympy.Basic) -> bool:
+    return isinstance(found, sympy.Pow) and bool(_index(found))
+
+
+def _index(power: sympy.Pow) -> dict[sympy.Symbol, int]:
+    """The symbols that stand for odd indices in an exponent."""
+    marked = (each for each in power.exp.free_symbols if str(each).startswith(_ODD))
+    return {each: int(str(each).removeprefix(_ODD)) for each in marked}
+
+
+def _real_power(power: sympy.Pow) -> sympy.Expr:
+    """A power to a fraction with an odd denominator, real where its base is."""
+    value = power.exp.subs(_index(power))
+    if not value.is_Rational or power.base.has(sympy.I):
+        return power.base**value
+    return sympy.sign(power.base) ** value.p * sympy.Abs(power.base) ** value
 
 
 def _fraction(value: Fraction) -> str:
@@ -142,38 +193,30 @@ def _expressions_equal(left: sympy.Expr, right: sympy.Expr, shown_digits: int) -
     if left.is_Rational and right.is_Rational:
         return False
     if shown_digits and not (left.is_rational and right.is_rational):
-        gap = sympy.Abs(sympy.N(left - right, _DIGITS))
-        return bool(gap <= sympy.Rational(1, 10**shown_digits))
+        exact, shown = (right, left) if left.is_rational else (left, right)
+        beyond = sympy.N((exact - shown) * sympy.sign(shown) * 10**shown_digits, _DIGITS)
+        return bool(-0.5 <= beyond < 1)  # rounded or cut off
     return _close(sympy.N(left, _DIGITS), sympy.N(right, _DIGITS))
 
 
 def _formulas_equal(left: sympy.Expr, right: sympy.Expr, symbols: list[sympy.Symbol]) -> bool:
-    """Equal at every point where both are real; at every finite one if none is, or they hold i.
-
-    A floor or ceiling of n counts things, so that only whole numbers are asked.
-    """
-    rng = random.Random(0)
-    steps = any(side.has(sympy.floor, sympy.ceiling) for side in (left, right))
-    counting = steps and all(str(symbol)[0] in _COUNTERS for symbol in symbols)
-    points = []
-    for point in range(0 if counting else _POINTS):
-        step = 97 if point % 2 else 7  # near and far, where floors differ
-        points.append({s: sympy.Rational(rng.randint(-300, 300), step) for s in symbols})
-    for point in range(_WHOLE_POINTS):  # the symbols differ, and so does their parity
-        numbers = [(point + 3 * index) % _WHOLE_POINTS + 1 for index in range(len(symbols))]
-        points.append(dict(zip(symbols, map(sympy.Integer, numbers), strict=True)))
-    for point in _FAR_WHOLE if steps else ():
-        points.append({s: sympy.Integer(point + 7 * i) for i, s in enumerate(symbols)})
-    values = [[sympy.N(side.subs(at), _DIGITS) for side in (left, right)] for at in points]
-    finite = [pair for pair in values if all(side.is_finite for side in pair)]
-    real = [pair for pair in finite if all(side.is_real for side in pair)]
-    asked = finite if left.has(sympy.I) or right.has(sympy.I) else real or finite
-    return bool(asked) and all(_both_zero(*pair) or _close(*pair) for pair in asked)
+    """Equal at every point where both are real; at every finite one if few are, or they hold i."""
+    both = [left, right]
+    at = probes.points(both, symbols)
+    values = [[probes.value(side, point, _DIGITS) for side in both] for point in at]
+    finite = [index for index, pair in enumerate(values) if all(side.is_finite for side in pair)]
+    if not (left.has(sympy.I) or right.has(sympy.I)):
+        real = [index for index in finite if all(side.is_real for side in values[index])]
+        real = [index for index in real if probes.is_real(both, at[index])]
+        finite = real if len(real) >= _FEW else finite
+    return len(finite) >= _FEW and all(
+        _both_zero(*values[index]) or _close(*values[index]) for index in finite
+    )
 
 
 def _both_zero(left: sympy.Expr, right: sympy.Expr) -> bool:
     """Terms that cancel leave 0, or the rounding of it."""
-    return bool(max(sympy.Abs(left), sympy.Abs(right)) < sympy.Rational(1, 10 ** (_DIGITS // 2)))
+    return bool(max(sympy.Abs(left), sympy.Abs(right)) < _NOUGHT)
 
 
 def _close(left: sympy.Expr, right: sympy.Expr) -> bool:
@@ -184,20 +227,40 @@ def _close(left: sympy.Expr, right: sympy.Expr) -> bool:
     return bool(sympy.Abs(left - right) <= size * sympy.Rational(1, 10 ** (_DIGITS - 10)))
 
 
-def _equations_equal(gold: str, answer: str) -> bool:
-    """Two equations are the same when their differences of sides are proportional."""
-    left, right = _difference(gold), _difference(answer)
-    if left is None or right is None:
-        return False
+def _equations_equal(gold: list[str], answer: list[str]) -> tuple[bool, str]:
+    """Whether two equations are the same, and what decided it."""
+    read = [[_read(side) for side in equation] for equation in (gold, answer)]
+    if not all(isinstance(side, sympy.Expr) for equation in read for side in equation):
+        return False, UNREADABLE
+    if len(gold) != 2 or len(answer) != 2:
+        return False, "algebra"
+    left, right = (sympy.Add(one, sympy.Mul(-1, other)).doit() for one, other in read)
+    return _proportional(left, right) is not None, "algebra"
+
+
+def _is_inequality(found: sympy.Basic) -> bool:
+    return isinstance(found, (sympy.Lt, sympy.Gt, sympy.Le, sympy.Ge))
+
+
+def _inequalities_equal(gold: sympy.Rel, answer: sympy.Rel) -> bool:
+    """Whether two inequalities are the same up to a positive factor: 3x<1, x<1/3."""
+    strict = [isinstance(each, (sympy.Lt, sympy.Gt)) for each in (gold, answer)]
+    factor = _proportional(gold.gts - gold.lts, answer.gts - answer.lts)
+    return strict[0] == strict[1] and factor is not None and bool(factor > 0)
+
+
+def _proportional(left: sympy.Expr, right: sympy.Expr) -> sympy.Expr | None:
+    """The number by which one formula is a multiple of another; None if it is none.
+
+    Two equations are the same where the differences of their sides are proportional.
+    """
     symbols = sorted(left.free_symbols, key=str)
     if not symbols or set(symbols) != right.free_symbols:
-        return False
-    at = {symbol: sympy.Rational(7 * index + 5, 13) for index, symbol in enumerate(symbols)}
-    return _formulas_equal(left * right.subs(at), right * left.subs(at), symbols)
-
-
-def _difference(equation: str) -> sympy.Expr | None:
-    sides = [_read(side) for side in equation.split("=")]
-    if len(sides) != 2 or not all(isinstance(side, sympy.Expr) for side in sides):
         return None
-    return sympy.Add(sides[0], sympy.Mul(-1, sides[1])).doit()
+    for point in probes.points([left, right], symbols):
+        values = [probes.value(side, point, _DIGITS) for side in (left, right)]
+        # at a zero of one of them every multiple would do
+        if all(value.is_real and abs(value) > _NOUGHT for value in values):
+            same = _formulas_equal(left * right.subs(point), right * left.subs(point), symbols)
+            return values[0] / values[1] if same else None
+    return None

@@ -1,7 +1,8 @@
 """What `config/datasets/<name>.yaml` says of a data set, and where its files are.
 
-A local copy in the data folder (`data/`, or the environment variable EXGRPO_DATA) comes first, then
-the Hub; a folder of the same form may stand in place of the name on the Hub.
+A local copy in the data folder (`data/`, or the environment variable EXGRPO_DATA) comes first, or
+the Hub's own files beside it; then the Hub. A folder of the same form may stand in place of the
+name on the Hub.
 """
 
 import os
@@ -9,14 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from exgrpo.errors import UserError
 from exgrpo.question_settings import DataSet, Questions
 from exgrpo.section import Section
 from exgrpo.settings_files import existing, parse, read_yaml
 
-Glob = Annotated[str, Field(pattern="^[^/]")]  # below a folder
+
+def _below(path: str) -> str:
+    if not path or path.startswith("/"):
+        raise ValueError(
+            "expected a path below a folder: of `local` EXGRPO_DATA names it, of `file` `hub` does"
+        )
+    return path
+
+
+Glob = Annotated[str, AfterValidator(_below)]
 
 
 class Columns(Section):
@@ -70,6 +80,13 @@ def data_folder() -> Path:
 
 def describe(name: str, config: Path, named_in: str | None = None) -> DataSetFile:
     """What the file of a data set says. UserError on an unknown name, a wrong key or value."""
+    if "/" in name or Path(name).is_file():
+        where = f"{named_in}: " if named_in else ""
+        raise UserError(
+            f"{where}{name!r} is no name of a data set but a file or a name on the Hub. Describe "
+            f"it in {config / DataSetFile.folder}/NAME.yaml, with title, licence and `local: FILE` "
+            f"(or `hub: NAME` and `file: FILE`), and give NAME."
+        )
     path = existing(DataSetFile, name, config, named_in)
     return parse(DataSetFile, read_yaml(path), path)
 
@@ -94,12 +111,11 @@ def descriptions(
 
 def find_files(name: str, described: DataSetFile) -> Found:
     """The files of a data set: the local copy, else those of the Hub. UserError without either."""
-    missing = ""
-    if described.local is not None:
-        folder = data_folder()
-        if files := _matching(folder, described.local):
+    folder, home = data_folder(), _home(name, described)
+    for below, glob in ((folder, described.local), (home, described.file)):
+        if glob is not None and (files := _matching(below, glob)):
             return Found("local copy", folder, files)
-        missing = f"no local copy at {folder / described.local}"
+    missing = f"no local copy at {folder / described.local}" if described.local else ""
     if described.hub is None or described.file is None:
         raise UserError(
             f"data set {name!r}: {missing}. Put it there, or name the data folder in the "
@@ -115,6 +131,12 @@ def find_files(name: str, described: DataSetFile) -> Found:
             f"its description."
         )
     return Found(origin, folder, files)
+
+
+def _home(name: str, described: DataSetFile) -> Path:
+    """The folder, of this set alone, where the files of the Hub may lie as they do there."""
+    beside = Path(described.local or "").parent
+    return data_folder() / (beside if beside.name else name)
 
 
 def _matching(folder: Path, glob: str) -> tuple[Path, ...]:
@@ -133,10 +155,10 @@ def _fetch(
         )
     except (OSError, ValueError) as error:  # no network, no such set or revision, no access
         reason = str(error).strip().splitlines()[0]
-        copy = data_folder() / (described.local or "...")
         raise UserError(
             f"data set {name!r}: {missing or 'no local copy is described'}, and the Hub does not "
             f"give {hub} (revision {revision}, file {file}): {reason} "
             f"{described.access or 'Check the network and the name.'} Or fetch {file} of {hub} "
-            f"elsewhere and put it at {copy}; EXGRPO_DATA names another data folder."
+            f"elsewhere and put it at {_home(name, described) / file}; EXGRPO_DATA names another "
+            f"data folder."
         ) from error

@@ -7,7 +7,7 @@ guessed.
 
 import random
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
@@ -17,7 +17,7 @@ from exgrpo.data_set_file import Columns, DataSetFile
 from exgrpo.errors import UserError
 from exgrpo.golds import NoGoldError, gold_of
 from exgrpo.questions import Question, question_id
-from exgrpo.row_files import Row
+from exgrpo.row_files import Number, Row
 
 # Why a row is no question.
 UNREADABLE = "unreadable row"
@@ -26,8 +26,11 @@ NULL_GOLD = "null gold"
 BAD_GOLD = "gold that cannot be graded"
 BAD_OPTIONS = "options that cannot be lettered"
 NO_OPTION = "letter without its option"
+BEYOND = "place without its option"
+# What is noted of a row that is one.
+COUNTED = "answers that are the place of an option, counted from 0"
 
-_LEVEL = re.compile(r"(?:Level )?(\d{1,9})")
+_LEVEL = re.compile(r"(?:Level )?(\d{1,9})(?:\.0)?")
 _GSM8K = re.compile(r"####([^\n]*)\s*\Z")
 _WORKED = re.compile(r"####|<<.*=.*>>")  # of GSM8K's solutions
 
@@ -54,12 +57,14 @@ class Parts:
 Reader = Callable[[Row, int], Parts]
 
 
-def cut_short(read: Reader, forms: Collection[Reader]) -> bool:
-    """Whether rows read so are solutions without their last line: plain, in a file of GSM8K's form.
+def cut_short(read: Reader, first: Mapping[Reader, str]) -> str | None:
+    """Why rows read so are solutions without their last line: plain, in a file of GSM8K's form.
 
-    forms: how the rows of the file are read.
+    first: the place of the first row of the file that is read so, for each reader.
     """
-    return read is _plain and _gsm8k in forms
+    if read is not _plain or _gsm8k not in first:
+        return None
+    return f"the answer does not end with a line `#### ...` as that of {first[_gsm8k]} does"
 
 
 def reader_of(row: Row, columns: Columns | None) -> Reader | None:
@@ -78,16 +83,47 @@ def question_of(
     """
     parts = read(row, seed)
     text, notes = _asked(parts.question, file.instruction)
+    kind = "boxed" if parts.options is None and file.kind is None else "mcq"
+    if kind == "boxed":
+        _require_open(row)
     options = None if parts.options is None else options_of(parts.options)
-    gold = _gold(parts.gold)
-    kind = "boxed" if options is None and file.kind is None else "mcq"
+    counted = options is not None and isinstance(parts.gold, Number)
+    gold = _letter_at(parts.gold, options or []) if counted else _gold(parts.gold)
     if kind == "mcq":
         letters = ascii_uppercase[: 26 if options is None else len(options)]
         if len(gold) != 1 or gold not in letters:
             raise UnfitRowError(NO_OPTION, f"the gold is {gold!r}, the letters are {letters}")
     if options is not None:
+        right = options[ascii_uppercase.index(gold)]
+        if options.count(right) > 1:
+            raise UnfitRowError(BAD_OPTIONS, f"the right one stands twice: {_short(right)}")
         text = with_options(text, options)
-    return Question(text, gold, _level(parts.level), source, kind), (*parts.notes, *notes)
+    noted = (*parts.notes, *notes, *((COUNTED,) if counted else ()))
+    return Question(text, gold, _level(parts.level), source, kind), noted
+
+
+def _require_open(row: Row) -> None:
+    """Without its options a multiple choice is another question. UnfitRowError if it has some."""
+    beside = [name for name in ("options", "choices") if row.get(name)]
+    if all(_text(row.get(letter)) for letter in "AB"):
+        beside.append("A, B")
+    if beside:
+        raise UnfitRowError(
+            BAD_OPTIONS,
+            f"a choice of no known form, with options in {' and '.join(beside)}: give them as one "
+            f"list and the letter of the right one, and name both under `columns`",
+        )
+
+
+def _letter_at(place: Number, options: Sequence[str]) -> str:
+    """The letter of an option by its place, counted from 0 as MMLU does."""
+    letters = dict(zip(map(str, range(len(options))), ascii_uppercase, strict=False))
+    if place not in letters:
+        reason = BEYOND if place.isdigit() else NO_OPTION
+        raise UnfitRowError(
+            reason, f"the place is {place}, those of options 0 to {len(letters) - 1}"
+        )
+    return letters[place]
 
 
 def with_options(text: str, options: Sequence[str]) -> str:
@@ -179,15 +215,17 @@ def _verl(row: Row, _: int) -> Parts:
     """The one user turn is the question; a system turn is dropped: prompts are ours."""
     turns = row.get("prompt")
     asked = [
-        turn.get("content")
+        turn
         for turn in (turns if isinstance(turns, list) else [])
         if isinstance(turn, dict) and turn.get("role") != "system"
     ]
-    if len(asked) != 1:
-        raise UnfitRowError(NO_QUESTION, f"not one user turn but {len(asked)}: {_short(turns)}")
+    if [turn.get("role") for turn in asked] != ["user"]:
+        raise UnfitRowError(NO_QUESTION, f"not one user turn alone: {_short(turns)}")
     gold = _within(row, "reward_model.ground_truth")
-    level = _within(row, "extra_info.level")
-    return Parts(asked[0], None if gold is _NOTHING else gold, level)
+    if gold is _NOTHING:
+        found = _short(row["reward_model"])
+        raise UnfitRowError(UNREADABLE, f"reward_model is no object with ground_truth: {found}")
+    return Parts(asked[0].get("content"), gold, _within(row, "extra_info.level"))
 
 
 def _gpqa(row: Row, seed: int) -> Parts:
@@ -217,11 +255,12 @@ def _arc(row: Row, _: int) -> Parts:
 
 
 def _lettered(row: Row, _: int) -> Parts:
+    """The answer is a letter (MMLU-Pro) or, as a number, the place of an option (MMLU)."""
     letter, place = _text(row.get("answer")), _text(row.get("answer_index"))
-    if letter and place and place != str(ascii_uppercase.find(letter)):
+    if letter and place and place not in (letter, str(ascii_uppercase.find(letter))):
         raise UnfitRowError(BAD_GOLD, f"answer is {letter!r}, answer_index is {place}")
-    options = _some_options(row.get("options"))
-    return Parts(row.get("question"), row.get("answer"), options=options)
+    options = _some_options(row["options"] if "options" in row else row.get("choices"))
+    return Parts(_problem(row), row.get("answer"), options=options)
 
 
 def _olympiad(row: Row, _: int) -> Parts:
@@ -278,8 +317,8 @@ def _has(*names: str) -> Callable[[Row], bool]:
     return lambda row: all(name in row for name in names)
 
 
-def _asks_for(name: str) -> Callable[[Row], bool]:
-    return lambda row: ("problem" in row or "question" in row) and name in row
+def _asks_for(*names: str) -> Callable[[Row], bool]:
+    return lambda row: ("problem" in row or "question" in row) and _has(*names)(row)
 
 
 def _ends_like_gsm8k(row: Row) -> bool:
@@ -290,7 +329,8 @@ _SHAPES: Sequence[tuple[Callable[[Row], bool], Reader]] = (
     (_has("prompt", "reward_model"), _verl),
     (_has("Question", "Correct Answer"), _gpqa),
     (_has("question", "choices", "answerKey"), _arc),
-    (_has("question", "options", "answer"), _lettered),
+    (_asks_for("answer", "options"), _lettered),
+    (_asks_for("answer", "choices"), _lettered),
     (_has("question", "final_answer"), _olympiad),
     (_ends_like_gsm8k, _gsm8k),
     (_asks_for("answer"), _plain),

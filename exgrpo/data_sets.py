@@ -13,6 +13,8 @@ from pathlib import Path
 from exgrpo.data_set_file import DataSetFile, Found, data_sets, describe, find_files
 from exgrpo.data_set_shapes import (
     BAD_GOLD,
+    BEYOND,
+    COUNTED,
     UNREADABLE,
     Reader,
     UnfitRowError,
@@ -22,7 +24,7 @@ from exgrpo.data_set_shapes import (
 )
 from exgrpo.errors import UserError
 from exgrpo.question_settings import Questions
-from exgrpo.questions import Question
+from exgrpo.questions import Question, folded
 from exgrpo.row_files import read_rows
 from exgrpo.tables.manifest import file_hash
 
@@ -32,7 +34,7 @@ TOO_LONG = "prompt too long"
 CONTROL = "control token in the text"
 A_TEST = "also a test question"
 A_VALIDATION = "also a validation question"
-_CUT_SHORT = "the answer does not end with a line `#### ...` as others of its file do"
+_FROM_ONE = "another row of its file has a place beyond its options: they may count from 1"
 
 Ask = Callable[[Sequence[Question]], list[Question]]
 Unfit = Callable[
@@ -124,13 +126,25 @@ def load_data_set(name: str, config: Path, seed: int) -> Loaded:
     )
     if not placed:
         first = loaded.rejected[0] if loaded.rejected else None
-        shown = f" First: {first.place}: {first.reason}: {first.found}." if first else ""
+        shown = f" First: {first.place}: {first.reason}: {first.found}" if first else ""
         raise UserError(
             f"data set {name!r}: no question in {', '.join(loaded.files)} ({found.origin}): "
-            f"{loaded.rows} rows, none of use.{shown} If the file is right, say in the description "
-            f"which `columns` hold question and answer."
+            f"{loaded.rows} rows, none of use.{shown.rstrip('.')}{'.' if first else ''} "
+            f"{_advice(first)}"
         )
     return loaded
+
+
+def _advice(first: Rejected | None) -> str:
+    """What to do about a file without a question, by the first row that is left out."""
+    if first is None:
+        return "The file is empty: give one that holds rows."
+    if not first.text:  # it could not be read as a row
+        return "Give JSONL, a JSON array (.json) or CSV in UTF-8, or Parquet, not packed."
+    return (
+        "If the file is right, say in the description which `columns` hold question and answer. "
+        "Rows are lines or the items of one array, never the value of a key."
+    )
 
 
 def load_splits(
@@ -143,7 +157,7 @@ def load_splits(
     train those of either. Then `limit` questions are drawn. UserError like `load_data_set`, and
     where too few are left.
     """
-    loaded, taken = {}, dict[str, str]()  # taken: id -> why training may not ask it, too
+    loaded, taken = {}, dict[str, tuple[str, str]]()  # folded text -> why training may not ask it
     for split, asked in data_sets(settings).items():
         found = load_data_set(asked.dataset, config, settings.seed)
         is_test = split in settings.benchmarks
@@ -158,7 +172,8 @@ def load_splits(
         if asked.limit is not None:
             found = limited(found, asked.limit, settings.seed)
         loaded[split] = found
-        taken |= {each.id: A_TEST if is_test else A_VALIDATION for each in found.questions}
+        why = A_TEST if is_test else A_VALIDATION
+        taken |= {folded(each.text): (why, f"{each.id} of {split}") for each in found.questions}
     return loaded
 
 
@@ -180,7 +195,9 @@ def with_prompts(loaded: Loaded, ask: Ask, longest: int, control: Collection[str
     )
     return _without(
         replace(loaded, placed=placed),
-        lambda each: (TOO_LONG, "") if len(each.prompt_ids) > longest else None,
+        lambda each: (
+            (TOO_LONG, f"{len(each.prompt_ids)} tokens") if len(each.prompt_ids) > longest else None
+        ),
     )
 
 
@@ -224,24 +241,30 @@ def _read(
 
     for file in found.files:
         label = f"{file.relative_to(found.folder)}: "
-        taken: list[tuple[Reader, Placed]] = []
-        forms: set[Reader] = set()
+        taken: list[tuple[Reader, tuple[str, ...], Placed]] = []
+        first: dict[Reader, str] = {}
+        before = len(rejected)
         for place, row in read_rows(file, label, reject, reject, numbers_as_text=True):
             try:
                 read = reader_of(row, described.columns)
                 if read is None:
-                    raise UnfitRowError(UNREADABLE, f"the columns {', '.join(row)} are not known")
-                forms.add(read)
+                    raise UnfitRowError(
+                        UNREADABLE, f"no form has just the columns {', '.join(row)}"
+                    )
+                first.setdefault(read, place)
                 question, noted = question_of(row, read, described, name, seed)
             except UnfitRowError as error:
                 rejected.append(Rejected(place, error.reason, error.found, str(row)[:80]))
                 continue
-            notes.update(noted)
-            taken.append((read, Placed(question, place)))
-        for read, each in taken:
-            if cut_short(read, forms):
-                rejected.append(_rejected(each, BAD_GOLD, _CUT_SHORT))
+            taken.append((read, noted, Placed(question, place)))
+        beyond = any(row.reason == BEYOND for row in rejected[before:])
+        for read, noted, each in taken:
+            if why := cut_short(read, first):
+                rejected.append(_rejected(each, BAD_GOLD, why))
+            elif beyond and COUNTED in noted:
+                rejected.append(_rejected(each, BEYOND, _FROM_ONE))
             else:
+                notes.update(noted)
                 yield each
 
 
@@ -272,8 +295,8 @@ def _without(loaded: Loaded, unfit: Unfit) -> Loaded:
     return replace(loaded, placed=tuple(placed), rejected=tuple(rejected))
 
 
-def _taken(taken: Mapping[str, str], question: Question) -> tuple[str, str] | None:
-    return (taken[question.id], "") if question.id in taken else None
+def _taken(taken: Mapping[str, tuple[str, str]], question: Question) -> tuple[str, str] | None:
+    return taken.get(folded(question.text))
 
 
 def _rejected(each: Placed, reason: str, found: str) -> Rejected:

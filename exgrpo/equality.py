@@ -1,11 +1,12 @@
 r"""Whether two answers in normal form are the same, as far as exact numbers and words can say.
 
-An answer is split into its structure (list, set, tuple, interval, union, matrix, ratio, equation),
-and its scalars are compared as exact numbers or as words. What that cannot settle is None:
-`exgrpo.algebra` decides it. Only the standard library is needed, and little time.
+An answer is split into its structure (`exgrpo.structure`), and its scalars are compared as exact
+numbers or as words. What that cannot settle is None: `exgrpo.algebra` decides it. Only the standard
+library is needed, and little time.
 
 Choices where opinions differ: a list without braces has no order, unless its members are named, but
-its repeated members count; a pair needs its brackets; the base of a number must be written.
+its repeated members count; a pair needs its brackets, or the names of its coordinates; the base of
+a number must be written; letters that spell something (ABC, cat) are no product, `ab` is one.
 """
 
 import re
@@ -13,35 +14,32 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from exgrpo.normal_form import LONGEST_ANSWER
+from exgrpo.structure import (
+    bare,
+    in_usual_order,
+    is_name,
+    name,
+    same_call,
+    sides,
+    structure,
+    unnamed,
+)
 
 MOST_PARTS = 100  # members of a list, set or matrix that are compared
 _LONGEST_NUMBER = 1_000  # digits, and size of an exponent, up to which fractions are computed
 
 Decide = Callable[[str, str], bool | None]
 
-# What may stand before a value as its name: x, x_1, \alpha, f(x), f(2), AB, \angle ABC, Area.
-_GREEK = (
-    "alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|kappa|lambda|mu|nu|xi|rho|sigma|tau"
-    "|phi|varphi|chi|psi|omega|ell|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega"
-)
-_LETTER = rf"(?:[a-zA-Z]|\\(?:{_GREEK})(?![a-zA-Z])|\\(?:vec|hat|tilde)\{{\w\}})"
-_NAME = re.compile(
-    rf"{_LETTER}(?:_\w|_\{{[^{{}}=]*\}})?'*(?:\([a-z](?:,[a-z])*\))?"
-    r"|[fghFGHPpqQ](?:_\w)?'*\([^()=]*\)"
-    r"|(?:m ?)?\\(?:angle|triangle|overline|widehat|overrightarrow) ?\{?[A-Z]{1,4}\}?"
-    r"|\((?:x,y(?:,z)?|a,b(?:,c(?:,d)?)?|m,n|p,q|r,\\theta)\)"
-    r"|[A-Z]{2,3}|\|[A-Z]{2}\||\[[A-Z]{3,6}\]"
-    r"|(?:\\text\{|[A-Za-z]{4})[a-zA-Z {}_\\]*"
-)
-_NAMED = re.compile(rf"(?P<name>{_NAME.pattern})(?:=|\\in(?![a-zA-Z]) ?)(?=[^=])")
 # Before an equals sign: the answer is not, or not quite, what follows.
 _DENIAL = re.compile(
     r"(?i)\b(?:not|never|no(?!\.)|isn|wrong|false|approximately|about|almost|nearly)\b"
 )
 _SET_OF_NUMBERS = re.compile(r"[<>]|\\(?:le|ge|cup|cap|infty|mathbb|setminus)(?![a-zA-Z])")
-_MATRIX = re.compile(
-    r"[(\[]?\\begin\{([pbB]?matrix|array)\}(?:\{[lcr|]+\})?(.*)\\end\{\1\}[)\]]?", re.S
-)
+_CLOSED_INFINITY = re.compile(r"\\infty ?\]|\[-\\infty")
+# Letters and the blanks and apostrophes between them.
+_WORDS = re.compile(r"[^\W\d_]+(?:[ '][^\W\d_]+)*")
+# Letters side by side that are read as a product; o is never one of them, it looks like a zero.
+_PRODUCT = re.compile(r"[a-zA-Z]|[a-np-z][a-zA-NP-Z]|[A-NP-Z][a-np-z]")
 
 
 def equal(gold: str, answer: str, decide: Decide) -> bool | None:
@@ -56,20 +54,27 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
         return False
     if any(_denied(side) for side in (gold, answer)):
         return False
-    (kind, parts), (other, others) = _structure(gold), _structure(answer)
+    spelled = _words_equal(gold, answer)
+    if spelled is not None:
+        return spelled
+    plain = bare(_unquoted(gold)), bare(_unquoted(answer))
+    if plain != (gold, answer):
+        return equal(*plain, decide)
+    if bool(_CLOSED_INFINITY.search(gold)) != bool(_CLOSED_INFINITY.search(answer)):
+        return False
+    (kind, parts), (other, others) = structure(gold), structure(answer)
     if {kind, other} == {"list", "set"}:
         kind = other = "list"
     if kind != other:
+        coordinates = _coordinates(kind, parts, other, others)
+        if coordinates:
+            return _all(equal(g, a, decide) for g, a in zip(*coordinates, strict=True))
         return _unlike_equal(gold, answer, decide)
     if kind == "scalar":
         return _scalars_equal(gold, answer, decide)
     if max(len(parts), len(others)) > MOST_PARTS:
         return False
-    if (
-        kind in ("list", "set")
-        and len(set(map(_name, parts)) - {""}) > 1
-        and all(map(_name, parts))
-    ):
+    if kind in ("list", "set") and len(set(map(name, parts)) - {""}) > 1 and all(map(name, parts)):
         return _named_equal(parts, others, decide)
     if kind == "list":
         return _paired(parts, others, decide)
@@ -84,8 +89,8 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
 
 
 def _denied(text: str) -> bool:
-    before, equals, _ = text.partition("=")
-    return bool(equals) and _DENIAL.search(before) is not None
+    before, *after = sides(text)
+    return bool(after) and _DENIAL.search(before) is not None
 
 
 def _paired(parts: list[str], others: list[str], decide: Decide) -> bool | None:
@@ -105,11 +110,9 @@ def _paired(parts: list[str], others: list[str], decide: Decide) -> bool | None:
 
 
 def exact(gold: str, answer: str) -> bool | None:
-    """Whether two scalars are equal, where exact numbers or words settle it; else None."""
+    """Whether two scalars are equal, where exact numbers settle it; else None."""
     if gold == answer:
         return True
-    if '"' in (gold[:1], answer[:1]):
-        return _words(gold) == _words(answer)
     if _has_base(gold) or _has_base(answer):
         return False
     sides = _decimal(gold), _decimal(answer)
@@ -160,7 +163,7 @@ _FRACTION = re.compile(
     r"(?P<sign>[-+]?)(?P<whole>\d+(?: |(?=\\)))?"
     r"(?:\\frac\{(?P<upper>-?\d+)\}\{(?P<lower>-?\d+)\}|(?P<left>\d+)/(?P<right>\d+))"
 )
-_BASED = re.compile(r"\d[0-9A-Z]*_(?:\d|\{\d+\})")
+_BASED = re.compile(r"(?:\d|[0-9A-Z]{2})[0-9A-Z]*_(?:\d|\{\d+\})")
 
 
 def _decimal(text: str) -> tuple[int, str, int] | None:
@@ -178,8 +181,42 @@ def _decimal(text: str) -> tuple[int, str, int] | None:
     return -1 if found[1] == "-" else 1, significant, exponent
 
 
-def _words(text: str) -> str:
-    return re.sub(r"\W+", " ", text).strip().casefold()
+def _words_equal(gold: str, answer: str) -> bool | None:
+    """Whether two texts spell the same words; None where one is no words, or both may be products.
+
+    Blanks between words do not matter; upper and lower case do only in formulas and symbols.
+    """
+    quoted = '"' in (gold[:1], answer[:1])
+    words = _words(gold, quoted), _words(answer, quoted)
+    if not all(words):
+        return None
+    if quoted:
+        return "".join(map(_folded, words[0])) == "".join(map(_folded, words[1]))
+    letters = "".join(words[0]), "".join(words[1])
+    return None if all(map(_PRODUCT.fullmatch, letters)) else letters[0] == letters[1]
+
+
+def _words(text: str, quoted: bool) -> list[str]:
+    r"""The words of a text of nothing else; else none. quoted: in `\text{}`, with hyphens."""
+    plain = _unquoted(text).rstrip(" .,;:")
+    hyphenated = re.split("[ -]", plain)
+    if quoted and all(map(_is_word, hyphenated)):
+        plain = " ".join(hyphenated)
+    return plain.split() if _WORDS.fullmatch(plain) else []
+
+
+def _is_word(letters: str) -> bool:
+    """Whether letters side by side spell a word rather than a product: cat, no; not ab."""
+    return len(letters) > 1 and not _PRODUCT.fullmatch(letters)
+
+
+def _folded(word: str) -> str:
+    ordinary = word.islower() or word.isupper() or word.istitle()
+    return word.casefold() if ordinary and _is_word(word) else word
+
+
+def _unquoted(text: str) -> str:
+    return text.strip('" ') if text.startswith('"') else text
 
 
 def _has_base(text: str) -> bool:
@@ -187,41 +224,51 @@ def _has_base(text: str) -> bool:
 
 
 def _scalars_equal(gold: str, answer: str, decide: Decide) -> bool | None:
-    if "=" not in gold + answer:
+    equation, claimed = sides(gold), sides(answer)
+    if len(equation) == len(claimed) == 1:
         return decide(gold, answer)
-    arguments = {_name(side).partition("(")[2] for side in (gold, answer)} - {""}
-    if len(arguments) > 1:  # f(x)=x is not f(y)=x
+    if not same_call(name(gold), name(answer)):
         return False
-    value = _unnamed(gold)
-    if "=" in value:
+    value = unnamed(gold)
+    if len(sides(value)) > 1:
         return decide(gold, answer)
-    ends_in_it = _chain_equal(value, answer.split("="), decide)
-    if "=" in gold and "=" in answer:  # as equations they may be the same: y=2x, y-2x=0
+    ends_in_it = _chain_equal(value, claimed, decide)
+    if len(equation) > 1 and len(claimed) > 1:  # they may be the same: y=2x, y-2x=0
         return _any([ends_in_it, ends_in_it is not True and decide(gold, answer)])
     return ends_in_it
 
 
-def _chain_equal(value: str, sides: list[str], decide: Decide) -> bool | None:
+def _chain_equal(value: str, chain: list[str], decide: Decide) -> bool | None:
     """Whether a chain of equations ends in the value: each side before is it, or a name of it.
 
-    An expression in several unknowns is a name, a+b=5; one in a single unknown is an equation that
-    is still to be solved, 2x=4.
+    A letter may name a number behind it as well: 5=x.
     """
-    if len(sides) > MOST_PARTS:
+    if len(chain) > MOST_PARTS:
         return False
-    while len(sides) > 1 and (_NAME.fullmatch(sides[0]) or _unknowns(sides[0]) > 1):
-        sides = sides[1:]
-    return _all(equal(value, side, decide) for side in reversed(sides))
+    if len(chain) > 1 and number(value) is not None and re.fullmatch("[a-zA-Z]", chain[-1]):
+        chain = chain[:-1]
+    while len(chain) > 1 and is_name(chain[0]):
+        chain = chain[1:]
+    return _all(equal(value, side, decide) for side in reversed(chain))
 
 
-def _unknowns(text: str) -> int:
-    """How many letters a formula is in."""
-    return len(set(re.findall(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", text))))
+def _coordinates(
+    kind: str, parts: list[str], other: str, others: list[str]
+) -> tuple[list[str], list[str]] | None:
+    """The coordinates of a pair and of a list that names them: (1,2) and y=2,x=1; else None."""
+    if (kind, other) == ("list", "()"):
+        parts, others = others, parts
+    elif (kind, other) != ("()", "list"):
+        return None
+    ordered = sorted(others, key=name)
+    if len(parts) != len(others) or not in_usual_order(list(map(name, ordered))):
+        return None
+    return parts, list(map(unnamed, ordered))
 
 
 def _unlike_equal(gold: str, answer: str, decide: Decide) -> bool | None:
     """Two answers of unlike structure: equal only behind a name, or as sets of numbers."""
-    plain_gold, plain_answer = _unnamed(gold), _unnamed(answer)
+    plain_gold, plain_answer = unnamed(gold), unnamed(answer)
     if (plain_gold, plain_answer) != (gold, answer):
         return equal(plain_gold, plain_answer, decide)
     return decide(gold, answer) if _SET_OF_NUMBERS.search(gold + answer) else False
@@ -234,73 +281,13 @@ def _named_equal(parts: list[str], others: list[str], decide: Decide) -> bool | 
     """
     if len(parts) != len(others):
         return False
-    if all(map(_name, others)):
-        parts, others = sorted(parts, key=_name), sorted(others, key=_name)
-        if list(map(_name, parts)) != list(map(_name, others)):
+    if all(map(name, others)):
+        parts, others = sorted(parts, key=name), sorted(others, key=name)
+        if list(map(name, parts)) != list(map(name, others)):
             return False
-    elif any(map(_name, others)):
+    elif any(map(name, others)):
         return False
     return _all(equal(g, a, decide) for g, a in zip(parts, others, strict=True))
-
-
-def _name(text: str) -> str:
-    """The name of the unknown that a text gives the value of; empty if none."""
-    found = _NAMED.match(text)
-    return found["name"] if found else ""
-
-
-def _unnamed(text: str) -> str:
-    """A text without the name of its unknown."""
-    found = _NAMED.match(text)
-    return text[found.end() :] if found else text
-
-
-def _structure(text: str) -> tuple[str, list[str]]:
-    """The kind of an answer and its parts; a scalar is its own only part."""
-    if text.startswith('"'):
-        return "scalar", [text]
-    listed, union = _split(text, ","), _split(text, r"\cup")
-    if len(listed) == len(union) == 1 and text.startswith(r"\{") and text.endswith(r"\}"):
-        members = [sign for part in _split(text[2:-2], ",") for sign in _signs(part)]
-        return ("set", members) if len(members) > 1 else ("scalar", [text])
-    parts = [sign for part in listed for sign in _signs(part)]
-    if len(parts) > 1:
-        return "list", parts
-    if len(union) > 1:
-        return "union", union
-    if text[:1] in ("(", "[") and text[-1:] in (")", "]") and not _NAMED.match(text):
-        inner = _split(text[1:-1], ",")
-        if len(inner) > 1:
-            return text[0] + text[-1], inner
-    if matrix := _MATRIX.fullmatch(text):
-        rows = [row.split("&") for row in re.split(r"\\\\", matrix[2]) if row.strip()]
-        shape = "x".join(str(len(row)) for row in rows)
-        return f"matrix {shape}", [cell.strip() for row in rows for cell in row]
-    if len(ratio := _split(text, ":")) > 1:
-        return "ratio", ratio
-    return "scalar", [text]
-
-
-def _signs(text: str) -> list[str]:
-    r"""A text with `\pm` stands for two."""
-    if not re.search(r"\\(?:pm|mp)(?![a-zA-Z])", text):
-        return [text]
-    upper = re.sub(r"\\pm(?![a-zA-Z]) ?", "+", re.sub(r"\\mp(?![a-zA-Z]) ?", "-", text))
-    lower = re.sub(r"\\pm(?![a-zA-Z]) ?", "-", re.sub(r"\\mp(?![a-zA-Z]) ?", "+", text))
-    return [upper, lower]
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """The non-empty parts of a text between separators that stand outside all brackets."""
-    parts, depth, start = [], 0, 0
-    for token in re.finditer(rf"{re.escape(separator)}|[(\[{{]|[)\]}}]", text):
-        if token[0] == separator:
-            if depth == 0:
-                parts.append(text[start : token.start()].strip())
-                start = token.end()
-        else:
-            depth += 1 if token[0] in "([{" else -1
-    return [part for part in [*parts, text[start:].strip()] if part]
 
 
 def _all(verdicts: Iterable[bool | None]) -> bool | None:

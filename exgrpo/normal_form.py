@@ -2,132 +2,112 @@ r"""The normal form of an answer: units, spacing, style and thousands separators
 
 Choices where opinions differ: a percent sign is a unit (28% is 28, and 50% is not 0.5); a degree
 sign is one too, but behind a sine it makes an angle of 180ths of pi; words behind a number are a
-unit only if they cannot change or hedge it (`5 apples` is 5, `5 hundred` and `5 or so` are not).
+unit only if they cannot change or hedge it (`exgrpo.units`).
 """
 
 import re
+from collections.abc import Callable, Sequence
 
-from exgrpo.number_words import OTHER_VALUE
+from exgrpo import characters, latex, units
 
 LONGEST_ANSWER = 10_000  # characters; a longer answer is wrong unless it is the same text
 
-_CHARACTERS = str.maketrans(
+_GREEK = """
+    αalpha βbeta γgamma δdelta εepsilon ζzeta ηeta θtheta κkappa λlambda μmu νnu ξxi πpi ρrho σsigma
+    τtau φphi χchi ψpsi ωomega ΓGamma ΔDelta ΘTheta ΛLambda ΣSigma ΦPhi ΨPsi ΩOmega
+    """.split()  # noqa: SIM905
+_SIGNS = str.maketrans(
     {
-        "−": "-", "–": "-", "﹣": "-", "－": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ",
-        "÷": "/", "⁄": "/", "°": r"^\circ ", "π": r"\pi ", "∞": r"\infty ", "∪": r"\cup ",
-        "∩": r"\cap ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ",
-        "∈": r"\in ", "∅": r"\emptyset ", "θ": r"\theta ", "²": "^2", "³": "^3",
-        "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
-        "¾": r"\frac{3}{4}", "，": ",", "：": ":", "（": "(", "）": ")", "\xa0": " ", "\u2009": " ",
-        "\u202f": " ", "€": "", "£": "", "…": "...", "’": "'", "′": "'",
+        "−": "-", "–": "-", "‐": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ",
+        "∙": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "∗": "*", "°": r"^\circ ", "’": "'", "′": "'",
+        "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ",
+        "⩾": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ", "∈": r"\in ", "∅": r"\emptyset ",
     }
+    | dict.fromkeys("€£¥₹₩₽₺₱฿¢", " ")
+    | dict.fromkeys("“”„«»", "")
+    | {name[0]: rf"\{name[1:]} " for name in _GREEK}
 )  # fmt: skip
 
-# Words of a unit are any but these, so that unknown ones ("apples") count.
-_NO_UNITS = frozenset(
-    """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
-    hundreds thousands millions billions trillions third quarter fourth fourths fifth fifths sixths
-    sevenths eighths ninths tenth hundredth thousandths
-    double doubled twice triple halved negative bn grand gross tens ish octal undefined
-    never none nope untrue guess
-    and not is are was were be isn aren to than more less fewer greater least most else other about
-    approximately approx around almost nearly roughly maybe perhaps possibly probably either neither
-    nor both if unless except but otherwise wrong incorrect false also any
-    divided multiplied added subtracted power raised root bases modulus
-    sin cos tan cot csc log ln exp sqrt frac pi
-    """.split()  # noqa: SIM905
-) | (OTHER_VALUE - {"times", "pair", "pairs", "percentage", "squared", "cubed"})
-_LETTERS_OF_UNITS = frozenset("mgshdlaLhNJWVAKCFT")  # "a" as in "10 a day"
-_UNIT_TEXT = re.compile(r"(?:[^\d=+<>*?,\\]|\^\d)*")
-_SHORT_UNITS = r"[kcmn]m|[km]g|ml|ft|in|yd|mi|oz|lb|sq|hr|km/h|mph|m/s"
+_Rewrites = list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]
 
 
-def _without_unit(found: re.Match[str]) -> str:
-    """What stands before the words of a unit: groups `number` and `unit`; all if it is none."""
-    words = re.findall(r"[a-zA-Z]+", found["unit"])
-    before, _, last = found.string[: found.start()].rpartition("{")
-    named = (
-        (last[-2:-1].isdigit() or not before.endswith(r"\text"))  # not words behind words
-        and _UNIT_TEXT.fullmatch(found["unit"])
-        and not _NO_UNITS.intersection(word.lower() for word in words)
-        and all(len(word) > 1 or word in _LETTERS_OF_UNITS for word in words)
-        and words[:1] not in (["squared"], ["cubed"])
-    )
-    return found["number"] if named else found[0]
+def _compiled(*rewrites: tuple[str, str | Callable[[re.Match[str]], str]]) -> _Rewrites:
+    return [(re.compile(pattern), new) for pattern, new in rewrites]
 
 
-_THOUSANDS = r"(?<![\d,([{])([1-9]\d{0,2}(?:,\d{3})+)(?![\d,)\]}])"
 _PUNCTUATION = r"(?<![\s.,;:。，])[\s.,;:。，]+$"  # the look-behind keeps it linear
-_REWRITES = [
-    (re.compile(pattern), new)
-    for pattern, new in (
-        (r"\s+", " "),
-        (r"√\s*(\d+|\w)", r"\\sqrt{\1}"),
-        (r"√", r"\\sqrt"),
-        (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])\.?", ""),
-        (r"\\(?:displaystyle|textstyle|limits|rm|bf)(?![a-zA-Z])", ""),
-        (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
-        (r"\\math(?:bf|it|rm)\s*\{\s*([eixyzn])\s*\}", r" \1 "),  # a letter of mathematics
-        (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|mathit|textnormal)\s*\{", r"\\text{"),
-        (r"^\\(?:boldsymbol|bm)\s*\{([^{}]*)\}$", r"\1"),
-        (r"\\(?:boldsymbol|bm)(?![a-zA-Z])", ""),
-        (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset "),
-        (r"\\\\\[[\d.]+ ?(?:pt|em|ex|mm|cm)\]", r"\\\\"),  # space between rows
-        (r"\{:\}", ":"),
-        (r"\{,\}|,\\!(?=\d{3})", ""),  # the thousands separator of TeX
-        (r"\.\.\.|\\[cl]?dots(?![a-zA-Z])", r"\\ldots "),
-        (r"(?<!\\)\\[,;:!> ]|~|\\q?quad(?![a-zA-Z])", " "),
-        (r"(?<=\d)\s+(?=\d{3}(?![\d/]))", ""),  # 1 000
-        (r"\\?\$|(?<!\\)\\[()\[\]]|\*\*", ""),
-        (r"\^\s*(?:\\circ(?![a-zA-Z])|\{\s*\\circ\s*\})|\\degree(?![a-zA-Z])", r"\\degree "),
-        (
-            r"(\\(?:sin|cos|tan|cot|sec|csc)(?:\^(?:\w|\{\w+\}))? ?[({]? ?)"
-            r"(-?\d+(?:\.\d+)?) ?\\degree",
-            r"\1(\\frac{\2}{180}\\pi)",
-        ),
-        (r"\\degree\s*(?:[CFK](?![a-zA-Z]))?", " "),
-        (r"\\?%|(?<=[\d}\s])percent\b|\\text\{\s*percent\s*\}", " "),
-        (r"\\times(?![a-zA-Z])", r"\\cdot "),
-        (r"\\leq(?![a-zA-Z])|<=", r"\\le "),
-        (r"\\geq(?![a-zA-Z])|>=", r"\\ge "),
-        (r"\\neq(?![a-zA-Z])", r"\\ne "),
-        (r",?\s*(?:\\text\{\s*,?\s*(?i:and|or)\s*\}|(?<=\W)(?i:and|or)(?=\W))\s*", ","),
-        (_PUNCTUATION, ""),
-        (_THOUSANDS, lambda found: found[1].replace(",", "")),
-        (
-            r"(?:(?<=\\frac\{)|(?<=\\sqrt\{)|(?<=\}\{))([1-9]\d{0,2}(?:,\d{3})+)(?=\})",
-            lambda found: found[1].replace(",", ""),
-        ),
-        (  # of a clock's time; no unit, for it can differ
-            r"(?<=:\d\d)\s*(?:\\text\{\s*)?([apAP])\.?[mM]\.?\s*\}?$",
-            lambda found: rf"\mathrm{{{found[1].lower()}m}}",
-        ),
-        (
-            r"(?P<number>(?<=[\d})!])|(?<=\\pi)|(?<=\\pi ))\s*\\text\{(?P<unit>[^{}]*)\}"
-            r"(?:\^(?:-?\d|\{-?\d\}))?\s*$",
-            _without_unit,
-        ),
-        (
-            r"^(?P<number>(?:[a-zA-Z] ?= ?)?[-+]?[\d.]+(?:/\d+)?)"
-            rf"(?P<unit>(?:\s+[a-zA-Z]{{3,}}|\s*(?:{_SHORT_UNITS})(?![a-zA-Z]))(?:[ /][a-zA-Z]+)*)"
-            r"(?:\^\d)?$",
-            _without_unit,
-        ),
-        (r"\\frac\s*(\w)", r"\\frac{\1}"),
-        (r"(\\frac\{\w+\})\s*(\w)", r"\1{\2}"),
-        (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
-        # Repeating decimals: 0.1\overline{6}, with a bar or with dots on the first and last digit.
-        (r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
-        (r"\\(?:overline|bar|dot)\s*(?:\{\s*(\d+)\s*\}|(\d))", r"\\overline{\1\2}"),
-        (r"([_^])\s*\{(\w)\}(?!\w)", r"\1\2"),
-        (r"(\^\d)(?=[a-zA-Z])", r"\1 "),
-        (_PUNCTUATION, ""),
-        (r"\s+", " "),
-        (r"(?<=\W) | (?=\W)", ""),
-    )
-]
+# Style, spacing and signs of one meaning in one spelling.
+_SPELLING = _compiled(
+    (r"\s+", " "),
+    (r"√\s*(\d+|\w)", r"\\sqrt{\1}"),
+    (r"√", r"\\sqrt"),
+    (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])\.?", ""),
+    (r"\\(?:displaystyle|textstyle|limits|rm|bf)(?![a-zA-Z])", ""),
+    (r"\\(?:text)?color\s*\{[^{}]*\}", ""),
+    (r"\\(?:[dtc]|nice)frac(?![a-zA-Z])", r"\\frac"),
+    (r"\\[dt]binom(?![a-zA-Z])", r"\\binom"),
+    (r"\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}", r"\\binom{\1}{\2}"),
+    (r"\\lg(?![a-zA-Z])", r"\\log_{10}"),
+    (r"\\log\s*_\s*(?:e(?![a-zA-Z])|\{\s*e\s*\})", r"\\ln "),
+    (  # a letter of mathematics
+        r"\\math(?:bf|it|rm)(?:\s*\{\s*([eixyzn])\s*\}|\s+([eixyzn])(?![a-zA-Z]))",
+        r" \1\2 ",
+    ),
+    (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|mathit|textnormal)(?![a-zA-Z])", r"\\text"),
+    (r"^\\(?:boldsymbol|bm)\s*\{([^{}]*)\}$", r"\1"),
+    (r"\\(?:boldsymbol|bm)(?![a-zA-Z])", ""),
+    (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset "),
+    (r"\\\\\[[\d.]+ ?(?:pt|em|ex|mm|cm)\]", r"\\\\"),  # space between rows
+    (r"\{:\}", ":"),
+    (  # thousands in TeX, and of Switzerland
+        r"(?<![\d.,}'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:,\\!\d{3})+|(?:'\d{3})+)(?![\d{'])",
+        lambda found: re.sub(r"\D", "", found[0]),
+    ),
+    (r"(?<![\d.,}])(\d+)\{,\}(\d+)(?![\d{])", r"\1.\2"),  # a decimal comma in TeX
+    (r"\.\.\.|\\[cl]?dots(?![a-zA-Z])", r"\\ldots "),
+    (r"(?<!\\)\\[,;:!> ]|~", " "),
+    (r"(?<=\d)\s+(?=\d{3}(?![\d/]))", ""),  # 1 000
+    (r"\\q?quad(?![a-zA-Z])", " "),  # wider than in any number
+    (r"(?:US|AU|CA|HK|NZ)?\\?\$|(?<!\\)\\[()\[\]]|\*\*", ""),
+    (r"\^\s*(?:\\circ(?![a-zA-Z])|\{\s*\\circ\s*\})|\\degree(?![a-zA-Z])", r"\\degree "),
+    (
+        r"(\\(?:sin|cos|tan|cot|sec|csc)(?:\^(?:\w|\{\w+\}))? ?[({]? ?)"
+        r"(-?\d+(?:\.\d+)?) ?\\degree",
+        r"\1(\\frac{\2}{180}\\pi)",
+    ),
+    (r"\\degree\s*(?:[CFK](?![a-zA-Z]))?", " "),
+    (r"\\?%|(?<=[\d}\s])percent\b|\\text\s*\{\s*percent\s*\}", " "),
+    (r"\\text\s*\{\s*\}", ""),
+    (r"\\times(?![a-zA-Z])", r"\\cdot "),
+    (r"\\leq(?![a-zA-Z])|<=", r"\\le "),
+    (r"\\geq(?![a-zA-Z])|>=", r"\\ge "),
+    (r"\\neq(?![a-zA-Z])", r"\\ne "),
+    (r",?\s*(?:\\text\{\s*,?\s*(?i:and|or)\s*\}|(?<=\W)(?i:and|or)(?=\W))\s*", ", "),
+    (_PUNCTUATION, ""),
+)
+_THOUSANDS = re.compile(r"(?<![\d,([{])([1-9]\d{0,2}(?:,\d{3})+)(?![\d,)\]}])")
+_STRUCTURE = _compiled(
+    (
+        r"(?:(?<=\\frac\{)|(?<=\\sqrt\{)|(?<=\}\{))([1-9]\d{0,2}(?:,\d{3})+)(?=\})",
+        lambda found: found[1].replace(",", ""),
+    ),
+    (  # of a clock's time; no unit, for it can differ
+        r"(?<=:\d\d)\s*(?:\\text\{\s*)?([apAP])\.?[mM]\.?\s*\}?$",
+        lambda found: rf"\mathrm{{{found[1].lower()}m}}",
+    ),
+    (r"(\d|\))_\s*\{\s*\\text\{\s*(\d+)\s*\}\s*\}", r"\1_{\2}"),  # a base
+    (r"^\(([0-9A-Z]+)\)\s*_", r"\1_"),
+)
+_FORM = _compiled(
+    # Repeating decimals: 0.1\overline{6}, with a bar or with dots on the first and last digit.
+    (r"\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
+    (r"\\(?:overline|bar|dot)\s*(?:\{\s*(\d+)\s*\}|(\d))", r"\\overline{\1\2}"),
+    (r"([_^])\s*\{(\w)\}(?!\w)", r"\1\2"),
+    (r"(\^\d)(?=[a-zA-Z])", r"\1 "),
+    (_PUNCTUATION, ""),
+    (r"(?<=\W) | (?=\W)", ""),
+)
+_BLANKS = re.compile(r"\s\s+")
 _HALF_OF_DAY = re.compile(r"\\mathrm\{[ap]m\}$")
 _ONLY_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 
@@ -137,16 +117,37 @@ def tidy(answer: str, thousands: bool = True) -> str:
 
     Words set in `\text{}` come back in double quotes, so that they are never read as a product.
     """
-    if answer.isdecimal() or len(answer) > LONGEST_ANSWER:
+    if len(answer) > LONGEST_ANSWER:
         return answer
-    text = answer.translate(_CHARACTERS).strip()
-    for pattern, new in _REWRITES:
-        if thousands or pattern.pattern != _THOUSANDS:
-            text = pattern.sub(new, text).strip()
+    text = characters.plain(answer).translate(_SIGNS)
+    if text.isdecimal() or len(text) > LONGEST_ANSWER:
+        return text
+    text = _rewritten(text, _SPELLING)
+    if thousands:
+        text = _THOUSANDS.sub(lambda found: found[1].replace(",", ""), text)
+    text = _rewritten(_ungrouped(latex.braced(text)), _STRUCTURE)
+    text = _rewritten(units.without_unit(text), _FORM)
     if only := _ONLY_TEXT.fullmatch(text):
         words = only[1].strip().rstrip(" .")
         return tidy(words, thousands) if re.search(r"\d", words) else f'"{words}"'
     return text
+
+
+def _rewritten(text: str, rewrites: Sequence[tuple[re.Pattern[str], object]]) -> str:
+    for pattern, new in rewrites:
+        text = pattern.sub(new, text).strip()  # type: ignore[call-overload]
+        if "  " in text:  # so that no pattern meets a long run of blanks
+            text = _BLANKS.sub(" ", text)
+    return text
+
+
+def _ungrouped(text: str) -> str:
+    """A text without braces around all of it."""
+    closing = latex.closing_braces(text)
+    start, end = 0, len(text)
+    while closing.get(start) == end - 1 and start < end:
+        start, end = start + 1, end - 1
+    return text[start:end].strip()
 
 
 def tidy_both(gold: str, answer: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -28,6 +29,7 @@ from transformers import (
 from exgrpo.errors import UserError
 from exgrpo.grading import THINK_END
 from exgrpo.records import sync
+from exgrpo.room import positions_of
 
 HEAD_LOGITS = 2**25  # most logits that are held at a time: 128 MiB in float32
 THINK_TAGS = {"<think>", THINK_END}  # text, also where a tokenizer has them as special tokens
@@ -135,6 +137,11 @@ def load_tokenizer(path: str) -> PreTrainedTokenizerBase:
     return _load(AutoTokenizer.from_pretrained, path)
 
 
+def load_positions(path: str) -> int | None:
+    """The tokens that a model folder or hub name can take in: `exgrpo.room`."""
+    return positions_of(_load(AutoConfig.from_pretrained, path).to_dict())
+
+
 def _load(loader: Callable[[str], Any], path: str) -> Any:
     """Call a transformers loader; UserError when the folder or the hub name gives nothing."""
     names_hub = path.count("/") <= 1 and path[0] not in "./~" and not Path(path).exists()
@@ -154,9 +161,12 @@ def _load(loader: Callable[[str], Any], path: str) -> Any:
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Sixteen hex digits that name a tokenizer by its vocabulary."""
+    """Sixteen hex digits that name a tokenizer by its vocabulary and, if any, its chat template."""
     vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    return hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:16]
+    named = repr(vocabulary)
+    if tokenizer.chat_template is not None:
+        named += repr([tokenizer.chat_template, tokenizer.bos_token, tokenizer.eos_token])
+    return hashlib.sha256(named.encode()).hexdigest()[:16]
 
 
 def fingerprint(model: PreTrainedModel) -> str:

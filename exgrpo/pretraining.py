@@ -18,6 +18,7 @@ from exgrpo.settings import Pretraining
 
 SPECIAL = ["<pad>", "<bos>", "<eos>"]
 ORDINARY = [*"0123456789+-*=;", "\\boxed{", "}"]
+POSITIONS = 256  # tokens that the model can take in
 MICRO_BATCH_TOKENS = 1024  # padded tokens a forward: what is fastest on a CPU
 
 
@@ -47,7 +48,7 @@ def make_model(settings: Pretraining, tokenizer: PreTrainedTokenizerFast) -> Lla
         num_hidden_layers=settings.layers,
         num_attention_heads=settings.heads,
         num_key_value_heads=settings.heads,
-        max_position_embeddings=256,
+        max_position_embeddings=POSITIONS,
         tie_word_embeddings=False,
         **ends,
     )

@@ -34,6 +34,8 @@ INSTRUCTION = {
     "mcq": r"Reason step by step and put the letter of the right choice in \boxed{}.",
 }
 
+MOST_LOOKED_AT = 16  # tokens of a prompt, to find where it begins
+
 FRAME = {
     "question": "{}",
     "completion": "User: {}\nAnswer: Let's think step by step.",  # [paper] Llama base
@@ -45,12 +47,11 @@ def render(question: Question, settings: Prompt, tokenizer: PreTrainedTokenizerB
 
     UserError where the tokenizer has no chat template, or its template refuses or changes a turn.
     """
-    asked_for = settings.instruction == "boxed" or (
-        settings.instruction == "letter" and question.kind == "mcq"
-    )
-    ask = f"\n\n{INSTRUCTION[question.kind]}" if asked_for else ""
-    turns = [(each.question + ask, each.response) for each in settings.examples]
-    asked = question.text + ask
+    turns = [
+        (each.question + _instruction(each.kind, settings), each.response)
+        for each in settings.examples
+    ]
+    asked = question.text + _instruction(question.kind, settings)
     if settings.template == "chat":
         text = _chat(turns, asked, settings, tokenizer)
         return text if _ends_with(text, settings.opening) else text + settings.opening
@@ -61,20 +62,33 @@ def render(question: Question, settings: Prompt, tokenizer: PreTrainedTokenizerB
     )
 
 
+def _instruction(kind: str, settings: Prompt) -> str:
+    """What is asked for after a question, or an example, of this kind."""
+    wanted = settings.instruction == "boxed" or (settings.instruction == "letter" and kind == "mcq")
+    return f"\n\n{INSTRUCTION[kind]}" if wanted else ""
+
+
 def prompt_ids(
     question: Question, settings: Prompt, tokenizer: PreTrainedTokenizerBase
 ) -> list[int]:
     """Token ids of the rendered prompt, with one beginning token where the tokenizer adds one.
 
-    A beginning token that the chat template wrote is not added again; an end token that the
-    tokenizer adds to a text of its own is not added at all.
+    A beginning token that the chat template wrote, if need be behind white space, is not added
+    again; an end token that the tokenizer adds to a text of its own is not added at all. UserError
+    where the template begins with two.
     """
     ids: list[int] = tokenizer(
         render(question, settings, tokenizer), add_special_tokens=False
     ).input_ids
     beginning = tokenizer.bos_token_id
+    written = [each for each in ids[:MOST_LOOKED_AT] if str(tokenizer.decode([each])).strip()][:2]
+    if written == [beginning, beginning]:
+        raise UserError(
+            f"{tokenizer.name_or_path}: the prompt begins with two beginning tokens "
+            f"({tokenizer.bos_token}). Take one out of the chat template or of the question."
+        )
     adds_one = tokenizer("0").input_ids[:1] == [beginning]
-    return [beginning, *ids] if adds_one and ids[:1] != [beginning] else ids
+    return [beginning, *ids] if adds_one and written[:1] != [beginning] else ids
 
 
 def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int:

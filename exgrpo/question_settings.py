@@ -102,6 +102,7 @@ class Example(Section):
 
     question: str
     response: str
+    kind: Literal["boxed", "mcq"] = "boxed"  # of the question; decides its instruction
 
 
 class Prompt(Section):
@@ -140,5 +141,6 @@ class Grading(Section):
     think_at_test: bool | None = None
     prose: bool = False  # [ours] without a box, the answer that the text states counts
     workers: int = Field(1, ge=1)  # [ours] processes that compare formulas, beside the sampling
-    time_limit: float = Field(5.0, gt=0)  # [ours] seconds of processor time an answer
+    # [ours] seconds of processor time an answer
+    time_limit: float = Field(5.0, gt=0, le=3600)
     memory_limit: int = Field(2 << 30, ge=1 << 20)  # [ours] bytes of a worker

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,6 +15,11 @@ from exgrpo.errors import UserError
 from exgrpo.grading import check_gold
 from exgrpo.question_settings import Questions
 from exgrpo.records import write_whole
+
+# What two copies of a question may differ in: blanks, braces, dollar signs, marks of spacing.
+_LAYOUT = re.compile(r"(?:\\[,;:! ()]|\\(?:left|right|displaystyle)(?![A-Za-z])|(?<!\\)[{}$]|\s)+")
+_BETWEEN_ARGUMENTS = re.compile(r"(?<!\\)}\s*{")
+_NO_GAP = re.compile(r"(?<!\d) | (?!\d)")
 
 SPLITS = ("train", "validation", "test_id", "test_ood")  # those that can be made
 KINDS = ("boxed", "mcq")
@@ -44,6 +50,15 @@ class Question:
 def question_id(text: str) -> str:
     """Sixteen hex digits of the SHA-256 of the stripped text: the same question, the same id."""
     return hashlib.sha256(text.strip().encode()).hexdigest()[:16]
+
+
+def folded(text: str) -> str:
+    """The text without its layout: near-copies of a question are alike in it.
+
+    Digits stay apart, and so do the arguments of a fraction: `1 23` is not `12 3`. Signs and other
+    brackets stay: an open interval is not a closed one.
+    """
+    return _NO_GAP.sub("", _LAYOUT.sub(" ", _BETWEEN_ARGUMENTS.sub("/", text)))
 
 
 def make_splits(

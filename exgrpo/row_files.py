@@ -5,11 +5,13 @@ JSONL and Parquet are read row after row: the file may be larger than memory.
 
 import csv
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -24,6 +26,12 @@ _HALF = re.compile("[\ud800-\udfff]")  # of a pair of surrogates: no text that U
 _ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+class Number(str):
+    """A number, as the text that it is written with."""
+
+    __slots__ = ()
+
+
 class _UnfitError(ValueError):
     """JSON that says what no row can hold."""
 
@@ -35,15 +43,16 @@ def read_rows(
 
     A line that is no JSON object is rejected, but for a last one without its newline, which a
     crash cut off: it is left out. numbers_as_text: a number in JSON comes as the text that it is
-    written with, `142.0` or one of a thousand digits. UserError on a file that cannot be read at
-    all.
+    written with, `142.0` or one of a thousand digits; one in Parquet as the shortest text that is
+    this number and no other of its type. UserError on a file that cannot be read at all.
     """
+    suffix = file.suffix.lower()
     try:
-        if file.suffix == ".parquet":
-            yield from _parquet(file, label)
-        elif file.suffix == ".csv":
+        if suffix == ".parquet":
+            yield from _parquet(file, label, numbers_as_text)
+        elif suffix == ".csv":
             yield from _csv(file, label, reject)
-        elif file.suffix == ".json" and _is_array(file):
+        elif suffix == ".json" and _is_array(file):
             yield from _json_array(file, label, reject, numbers_as_text)
         else:
             yield from _json_lines(file, label, reject, leave_out, numbers_as_text)
@@ -65,7 +74,7 @@ def natural(file: Path) -> list[tuple[str, int]]:
     return [(text, int(number or -1)) for text, number in parts]
 
 
-def _parquet(file: Path, label: str) -> Iterator[tuple[str, Row]]:
+def _parquet(file: Path, label: str, numbers_as_text: bool) -> Iterator[tuple[str, Row]]:
     number = 0
     with file.open("rb") as handle, pq.ParquetFile(handle) as parquet:
         names = parquet.schema_arrow.names
@@ -73,6 +82,8 @@ def _parquet(file: Path, label: str) -> Iterator[tuple[str, Row]]:
             raise UserError(f"{file}: two columns have the name {twice[0]!r}. Rename one.")
         for batch in parquet.iter_batches(PARQUET_BATCH):
             for row in _python(batch, file, number):
+                if numbers_as_text:
+                    row = {each.name: _written(row[each.name], each.type) for each in batch.schema}
                 yield f"{label}row {number}", row
                 number += 1
 
@@ -85,6 +96,22 @@ def _python(batch: pa.RecordBatch, file: Path, first: int) -> list[Row]:
             f"{file}: rows {first} to {first + batch.num_rows - 1}: a value cannot be read: "
             f"{error}. Remove its column, or write it as text."
         ) from error
+
+
+def _written(value: Any, kind: pa.DataType) -> Any:
+    """The value with its numbers as text; NaN and infinity, which no text is right for, stay."""
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_struct(kind):
+        return {each.name: _written(value[each.name], each.type) for each in kind}
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return [_written(each, kind.value_type) for each in value]
+    if types.is_floating(kind) and math.isfinite(value):
+        return Number(np.format_float_positional(kind.to_pandas_dtype()(value), trim="0"))
+    if types.is_decimal(kind):
+        return Number(format(value, "f"))
+    return Number(value) if types.is_integer(kind) else value
 
 
 def _csv(file: Path, label: str, reject: Note) -> Iterator[tuple[str, Row]]:
@@ -152,14 +179,14 @@ def json_object(line: bytes, numbers_as_text: bool = False) -> tuple[Row | None,
     except json.JSONDecodeError as error:
         return None, NO_OBJECT, error.msg != "Extra data"
     except UnicodeDecodeError:
-        return None, NO_OBJECT, True
+        return None, "no UTF-8 text", True
     except (ValueError, RecursionError):  # a number of thousands of digits, or too deep
         return None, NO_OBJECT, False
     return (row, "", False) if isinstance(row, dict) else (None, NO_OBJECT, False)
 
 
 def _parse(text: str, numbers_as_text: bool) -> Any:
-    number: Any = str if numbers_as_text else None  # None: as json does by itself
+    number: Any = Number if numbers_as_text else None  # None: as json does by itself
     value = json.loads(
         text,
         object_pairs_hook=_unique,

@@ -333,7 +333,7 @@ def grade(
     ] = "boxed",
     workers: Annotated[int, typer.Option(min=1, help="Processes that compare formulas.")] = 2,
     time_limit: Annotated[
-        float, typer.Option(min=0.01, help="Seconds of processor time an answer.")
+        float, typer.Option(min=0.01, max=3600, help="Seconds of processor time an answer.")
     ] = 5.0,
 ) -> None:
     """Grade a file of golds and responses: a verdict a line, in the same order.

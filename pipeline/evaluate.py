@@ -26,6 +26,7 @@ from exgrpo.question_settings import Benchmark
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder, Unrecorded
 from exgrpo.rollout.engines import engine_of
+from exgrpo.room import positions_of, require_room
 from exgrpo.sampling import Sampler
 from exgrpo.scorer import Scorer
 from exgrpo.seeds import derived_seed
@@ -85,6 +86,7 @@ def evaluate_run(
         benchmark: questions.load(question_file(study, benchmark, results))
         for benchmark in settings.questions.tests
     }
+    require_room(tests, settings, positions_of(model.config.to_dict()))
     folder = evaluation_folder(study, run, results)
     identity = _identity(settings, checkpoint, model, tokenizer, tests)
     if not processes.first_does(partial(_open, folder, identity)):

@@ -61,7 +61,8 @@ def run_settings(study: Study, run: str) -> RunSettings:
     """The settings of a run of the study. UserError when the study has no such run."""
     if run not in study.runs:
         raise UserError(
-            f"study {study.name!r} has no run {run!r}. Its runs: {', '.join(study.runs)}."
+            f"study {study.name!r} has no run {run!r}. Its runs: {', '.join(study.runs)}; its base "
+            f"model, which is evaluated and not trained: {study.base_run}."
         )
     return study.runs[run]
 

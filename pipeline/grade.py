@@ -20,6 +20,8 @@ from pipeline.terminal import printable
 
 BATCH = 512  # lines that are graded together; no more are held
 MOST_NAMED = 30  # lines without a verdict, kinds, reasons: more are only counted
+# Reasons, up to their colon, of answers that are wrong because nobody could compare them.
+_NOT_COMPARED = {"cannot be read", "cannot be compared", "nested too deep"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Summary:
     verdicts: Counter[bool | None] = field(default_factory=Counter)
     unanswered: Counter[str] = field(default_factory=Counter)  # by reason
     limits: Counter[str] = field(default_factory=Counter)
+    not_compared: Counter[str] = field(default_factory=Counter)
     ungraded: Counter[str] = field(default_factory=Counter)
     foreign: Counter[str] = field(default_factory=Counter)  # kinds
     named: list[str] = field(default_factory=list)
@@ -59,6 +62,8 @@ class Summary:
             self.unanswered[verdict.reason] += 1
         elif verdict.reason.endswith("limit"):
             self.limits[verdict.reason] += 1
+        elif (reason := verdict.reason.partition(":")[0]) in _NOT_COMPARED:
+            self.not_compared[reason] += 1
 
 
 def _count(counts: Counter[str], name: str) -> None:
@@ -151,6 +156,7 @@ def _print(summary: Summary, kind: str) -> None:
     for name, counts in (
         ("wrong, without an answer in the form asked for", summary.unanswered),
         ("wrong, at a limit of the grader", summary.limits),
+        ("wrong, since no mathematics could be read", summary.not_compared),
         ("without a verdict", summary.ungraded),
         (f"of a kind that is none of ours, read as {kind}", summary.foreign),
     ):

@@ -12,7 +12,7 @@ from exgrpo.hardware import CPU, Hardware, load_hardware
 from exgrpo.plan.fit import problem, remedies
 from exgrpo.plan.host import host_memory
 from exgrpo.plan.memory import GB, Case, Lengths, Memory, Phase, engine_memory, training_memory
-from exgrpo.plan.shape import ModelShape, shape_of
+from exgrpo.plan.shape import ModelShape, config_file, shape_of
 from exgrpo.plan.volume import (
     Rates,
     Volume,
@@ -23,6 +23,8 @@ from exgrpo.plan.volume import (
     test_samples,
     volume_of,
 )
+from exgrpo.pretraining import POSITIONS
+from exgrpo.room import positions_of, require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.files import base_path, question_file
@@ -76,6 +78,7 @@ def show_plan(study: Study, config: Path, results: Path, options: Options) -> No
     _print_sum([(len(members), members[0][1]) for members in kinds.values()], study, rates, rows)
     run, worst = max((members[0] for members in kinds.values()), key=lambda one: one[1].memory.peak)
     require_fit(run, worst)
+    _require_room(study, results)
 
 
 def hardware_of(options: Options, config: Path) -> Hardware:
@@ -172,6 +175,24 @@ def require_fit(run: str, plan: Plan) -> None:
             f"{limit:g}. Set its key memory: {-(-plan.host.bytes // (10 * GB)) * 10:.0f}, or give "
             f"a node fewer processes."
         )
+
+
+def _require_room(study: Study, results: Path) -> None:
+    """UserError where prompt and response are longer than the model takes, as far as is known.
+
+    Questions that are not made yet stand for responses alone: their prompts are no one's guess.
+    """
+    base, config = study.any_run.base, config_file(base_path(study, results))
+    made_here = base.path is None and base.package is None
+    positions = POSITIONS if made_here else None
+    if config is not None:
+        positions = positions_of(json.loads(config.read_text()))
+    splits = {}
+    for split in ("train", "validation", *study.any_run.questions.tests):
+        file = question_file(study, split, results)
+        splits[split] = questions.load(file) if file.is_file() else []
+    for settings in study.runs.values():
+        require_room(splits, settings, positions)
 
 
 def _print_head(

@@ -13,10 +13,11 @@ from transformers import PreTrainedTokenizerBase
 from exgrpo import questions
 from exgrpo.data_sets import Ask, Loaded, load_splits
 from exgrpo.errors import UserError
-from exgrpo.policy import load_tokenizer, token_id, tokenizer_hash
+from exgrpo.policy import load_positions, load_tokenizer, token_id, tokenizer_hash
 from exgrpo.prompts import control_texts, prompts_hash, render, unknown_id, with_prompt_ids
 from exgrpo.questions import Question
 from exgrpo.records import Recorder, write_whole
+from exgrpo.room import require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.files import (
@@ -35,15 +36,20 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
     """Write one JSONL file a split, the rows left out, and the table `questions` for the lake.
 
     Needs the base model, whose tokenizer makes the prompt ids. UserError when it is not there,
-    when a data set cannot be had, or when a made question has too long a prompt.
+    when a data set cannot be had, when a made question has too long a prompt, or when the model
+    cannot take the longest prompt and response.
     """
     settings = study.any_run
-    tokenizer = load_tokenizer(made_base(study, results))
+    base = made_base(study, results)
+    tokenizer = load_tokenizer(base)
     for text in settings.prompt.stop:
         token_id(tokenizer, text)  # to say now what training would say later
     ask = partial(with_prompt_ids, settings=settings.prompt, tokenizer=tokenizer)
     loaded = load_splits(settings.questions, config, ask, control_texts(tokenizer))
     splits = _splits(settings, loaded, ask)
+    positions = load_positions(base)
+    for run in study.runs.values():
+        require_room(splits, run, positions)
     folder = study_folder(study, results) / "questions"
     begin(folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -18,8 +18,9 @@ from exgrpo import questions
 from exgrpo.checkpoint import Progress
 from exgrpo.errors import PreemptedError, UserError
 from exgrpo.hardware import CPU, Hardware
-from exgrpo.policy import load_tokenizer, tokenizer_hash
+from exgrpo.policy import load_positions, load_tokenizer, tokenizer_hash
 from exgrpo.processes import ALONE, Processes, processes_now
+from exgrpo.room import require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from exgrpo.tables.manifest import attempts
@@ -67,6 +68,11 @@ def train_run(
             return
         tokenizer = tokenizer_hash(load_tokenizer(base))
         require_prompts(study_folder(study, results) / "questions", tokenizer)
+        asked = {
+            split: questions.load(question_file(study, split, results))
+            for split in ("train", "validation")
+        }
+        require_room(asked, settings, load_positions(base))
         row = run_row(study, run, settings, results, hardware) | {"tokenizer": tokenizer}
         if processes.first:
             write_json(folder / "settings.json", settings.model_dump(mode="json"))
@@ -84,8 +90,8 @@ def train_run(
             progress = train(
                 settings,
                 base,
-                questions.load(question_file(study, "train", results)),
-                questions.load(question_file(study, "validation", results)),
+                asked["train"],
+                asked["validation"],
                 folder,
                 start_path=str(best) if best else None,
                 pool_log=pool_log,

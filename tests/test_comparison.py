@@ -5,7 +5,14 @@ import polars as pl
 import pytest
 from claim_frames import accuracy
 
-from analysis.comparison import accuracy_table, compare, estimate, learning_curves, paired
+from analysis.comparison import (
+    AccuracyTable,
+    accuracy_table,
+    compare,
+    estimate,
+    learning_curves,
+    paired,
+)
 
 
 def test_pairs_are_matched_by_seed_and_question() -> None:
@@ -72,3 +79,37 @@ def test_learning_curves_carry_bootstrap_intervals_of_the_same_seeds() -> None:
     again = estimate(accuracy_table(last, "exgrpo", "test_id"))
     assert again is not None
     assert curves["exgrpo"][-1]["low"] == pytest.approx(again.low, abs=0.01)
+
+
+@pytest.mark.parametrize(("share", "questions"), [(0.0, 30), (1.0, 30), (0.0, 1)])
+def test_an_arm_without_a_right_or_a_wrong_answer_has_the_exact_interval(
+    share: float, questions: int
+) -> None:
+    """Clopper and Pearson's, over questions: samples and seeds of one are no more draws."""
+    given = accuracy({"exgrpo": 0.5, "on_policy": 0.5}, questions=questions)
+    given = given.with_columns(correct=(pl.col("samples") * share).cast(pl.Int64))
+    reach = 1 - 0.025 ** (1 / questions)
+    made = compare(given, pl.DataFrame({"arm": []}), given.clear().with_columns(step=None))
+    for entry in made["arms"]:
+        found = entry["accuracy"]["test_id"]
+        low, high = (0.0, reach) if share == 0 else (1 - reach, 1.0)
+        assert (found["low"], found["high"]) == pytest.approx((low, high))
+        assert found["value"] == share
+    difference = made["arms"][-1]["difference"]["test_id"]  # of the test, as it was
+    assert difference["low"] == difference["high"] == difference["value"] == 0
+
+
+def test_one_right_answer_is_enough_for_the_bootstrap() -> None:
+    given = accuracy({"on_policy": 0.5}, questions=30).filter(pl.col("benchmark") == "test_id")
+    one = (pl.col("question") == "q0") & (pl.col("seed") == 0)
+    given = given.with_columns(correct=pl.when(one).then(1).otherwise(0))
+    found = estimate(accuracy_table(given, "on_policy", "test_id"))
+    assert found is not None and found.low == 0 < found.value < found.high < 0.1
+
+
+def test_the_exact_interval_over_benchmarks_is_that_of_the_smallest() -> None:
+    values, names = np.zeros((2, 12)), ["a"] * 2 + ["b"] * 10
+    table = AccuracyTable(values, [0, 1], [f"q{n}" for n in range(12)], names)
+    found = estimate(table, benchmarks=["a", "b"])
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 4)))

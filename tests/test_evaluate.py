@@ -80,6 +80,13 @@ def test_every_question_has_its_samples_and_its_domain(whole: Path) -> None:
     assert attempts(base_folder_of(whole) / "log") == 1
 
 
+def test_a_run_that_there_is_not_is_told_the_names_that_there_are(folder: Path) -> None:
+    """With that of the base model, which nothing else tells before the first `reproduce`."""
+    study = load_study("small", folder / "config")
+    with pytest.raises(UserError, match=f"no run 'base'.*its base model.*: {study.base_run}"):
+        evaluate_run(study, "base", folder / "results", threads=1)
+
+
 DEATHS = [
     Death("flush", "before", 1),
     Death("flush", "after", 3),

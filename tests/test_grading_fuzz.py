@@ -54,7 +54,8 @@ def test_junk_is_graded_without_crash_hang_or_growing_memory(count: int) -> None
             grown.append(psutil.Process().memory_info().rss)
             most = max(most, *(_resident(worker.process.pid) for worker in grader._workers))
     assert all(reasons)
-    assert reasons["math-verify"] > 0.01 * count  # formulas are among them
+    assert reasons["algebra"] > 0.002 * count  # formulas are among them
+    assert reasons["cannot be read"] > 0.01 * count
     assert reasons["choice"]
     assert most < WORKER
     assert grown[-1] - grown[0] < GROWTH, (grown, reasons)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exgrpo import algebra, answers, equality, normal_form
+from exgrpo import algebra, answers, equality, latex, normal_form
 from exgrpo.errors import UserError
 from exgrpo.grading import Answer, Grader, check_gold, grade
 
@@ -224,7 +224,70 @@ def test_long_junk_is_read_in_little_time(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "a ", r"\text{a}", "A_", r"\overline{1}", r"\dot1", "x(", "{"]
+    "unit",
+    [
+        *(
+            "a",
+            "a ",
+            r"\text{a}",
+            "A_",
+            r"\overline{1}",
+            r"\dot1",
+            "x(",
+            "{",
+            "~",
+            r"\ ",
+            r"\,",
+            "°",
+        ),
+        *(
+            "%",
+            r"\%",
+            "€",
+            r"\quad",
+            "\u200b",
+            "½",
+            "²",
+            "µ",
+            "1{,}",
+            "{,}234",
+            "1'",
+            "1 ",
+            r"\frac",
+        ),
+        *(
+            r"\sqrt",
+            r"\sqrt[",
+            r"\frac{1}",
+            r"^\frac",
+            r"\mathbb",
+            r"\text{",
+            r"\text{a ",
+            r"\cdot",
+        ),
+        *(
+            r"\text{ a}/",
+            r"\frac{\text{m}",
+            r"\frac{/",
+            r"\text{m ^ ",
+            r"\color{r}",
+            "USD ",
+            ":00 am ",
+        ),
+        *(
+            r"\degree",
+            r"\mathrm{e}",
+            r"\log_e",
+            ", and",
+            "and ",
+            "{}",
+            "}",
+            "[A",
+            "，",
+            "√",
+            "(1)_",
+        ),
+    ],
 )
 def test_names_and_units_are_read_in_little_time(unit: str) -> None:
     text = unit * (9000 // len(unit))
@@ -233,6 +296,37 @@ def test_names_and_units_are_read_in_little_time(unit: str) -> None:
         equality.equal("5", normal_form.tidy(form), equality.exact)
         equality.equal("x=1,y=2", normal_form.tidy(form), equality.exact)
     assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(r"\boxed", r"\boxed{", r"\boxed ", r"\boxed(", r"\boxed$", r"\boxed-", r"\boxed\frac"),
+        *(
+            "therefore ",
+            "not ",
+            "3-5",
+            "3 - ",
+            r"\text ",
+            "$5",
+            "no, A",
+            "(D) or ",
+            "and (D)",
+            "(A",
+        ),
+        *("->", "→", r"\to", "- ", "to ", "wait ", "。"),
+    ],
+)
+def test_boxes_choices_and_prose_are_read_in_little_time(unit: str) -> None:
+    text = unit * (LONG // len(unit))
+    start = time.process_time()
+    answers.last_box(rf"\boxed{{5}} {text}")
+    for form in (text, f"(D) {text}x", f"D{text}!"):
+        answers.choice(form)
+    answers.stated_answer(f"{text}x", letter=False)
+    answers.stated_answer(f"The answer is {text}", letter=False)
+    latex.braced(text)
+    assert time.process_time() - start < 2.0
 
 
 def test_what_reads_alike_is_decided_alike_both_ways() -> None:

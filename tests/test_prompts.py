@@ -24,10 +24,10 @@ from chat_tokenizers import (
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from exgrpo.errors import UserError
-from exgrpo.policy import load_tokenizer
+from exgrpo.policy import load_tokenizer, tokenizer_hash
 from exgrpo.pretraining import make_tokenizer
 from exgrpo.prompts import (
     SYSTEM,
@@ -58,6 +58,10 @@ SHOTS = [
 THOUGHTS = [
     Example(question="What is 2 + 3?", response="Two, three: five.\n</think>\n2 + 3 = \\boxed{5}")
 ]
+MIXED = [  # of either kind: each with the instruction of its own
+    Example(question="What is 2 + 3?", response=r"2 + 3 = 5, so \boxed{5}."),
+    Example(question="Is 9 odd?\n\nA. yes\nB. no", response=r"It is: \boxed{A}.", kind="mcq"),
+]
 THINK = Prompt(template="chat", system="think", opening="<think>\n")
 # Of the paper's studies and their like: question, settings, tokenizer.
 PAPER = {
@@ -71,6 +75,9 @@ PAPER = {
     "llama-base": (BOXED, Prompt(template="completion"), llama(None)),
     "llama-base-few-shot": (BOXED, Prompt(template="completion", examples=SHOTS), llama(None)),
     "llama-base-mcq": (MCQ, Prompt(template="completion", instruction="boxed"), llama(None)),
+    "qwen-instruct-mcq-few-shot": (
+        MCQ, Prompt(template="chat", instruction="boxed", examples=MIXED), qwen(),
+    ),
     "question-boxed": (BOXED, Prompt(instruction="boxed"), qwen(None)),
     "question-few-shot": (BOXED, Prompt(examples=SHOTS), qwen(None)),
 }  # fmt: skip
@@ -182,6 +189,17 @@ def test_trap_35_a_beginning_token_that_begins_every_turn() -> None:
         assert tokenizer.decode(ids[start + 1 :]).startswith(role)
 
 
+@pytest.mark.parametrize("blank", ["", "\n", " \n\t"])
+def test_trap_35_a_beginning_token_may_stand_behind_white_space(blank: str) -> None:
+    for adds in (True, False):
+        tokenizer = llama(blank + LLAMA, adds_begin=adds)
+        ids = prompt_ids(BOXED, Prompt(template="chat"), tokenizer)
+        assert ids.count(tokenizer.bos_token_id) == 1
+        twice = llama("{{ bos_token }}" + blank + LLAMA, adds_begin=adds)
+        with pytest.raises(UserError, match=r"bytes: .*two beginning tokens.*out of the chat temp"):
+            prompt_ids(BOXED, Prompt(template="chat"), twice)
+
+
 # ---- the parts of a prompt ----
 
 
@@ -255,6 +273,18 @@ def test_trap_35_question_files_of_another_tokenizer_are_refused(tmp_path: Path)
     require_prompts(tmp_path, "0123456789abcdef")
     with pytest.raises(UserError, match=r"another tokenizer.*0123456789abcdef.*fedcba.*Remove"):
         require_prompts(tmp_path, "fedcba9876543210")
+
+
+def test_another_chat_template_is_another_tokenizer(tmp_path: Path) -> None:
+    """Its prompts are others. Without a template the hash is that of the vocabulary, as ever."""
+    hashes = [tokenizer_hash(each) for each in (llama(), llama(CHAT_ML), llama(None))]
+    assert len(set(hashes)) == 3
+    assert tokenizer_hash(make_tokenizer()) == "8995a704275ee746"
+    for template in (LLAMA, CHAT_ML + "\n", QWEN_THINK):  # as saved with a run, and read again
+        before = llama(template)
+        before.save_pretrained(tmp_path)
+        after = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+        assert tokenizer_hash(after) == tokenizer_hash(before)
 
 
 def test_what_a_tokenizer_cannot_spell_has_an_id_that_is_looked_for() -> None:

@@ -56,6 +56,21 @@ def test_more_votes_help_a_likely_answer_and_hurt_an_unlikely_one() -> None:
     assert unlikely[-1] == 0 and unlikely[0] > unlikely[8] > unlikely[-1]
 
 
+@pytest.mark.parametrize("n", [1029, 1030, 3000])
+def test_maj_at_k_of_a_thousand_samples_and_more(n: int) -> None:
+    """One right answer and one wrong one, the others silent: right alone, or half of a tie."""
+    found = maj_at_k([1], [1], n - 2)
+    k = np.arange(1, n + 1)
+    both = k * (k - 1) / (n * (n - 1))
+    assert found == pytest.approx(k / n - both / 2)
+
+
+def test_maj_at_k_of_many_votes_is_that_of_the_smaller_ones_magnified() -> None:
+    found = maj_at_k([700], [500], 0)
+    assert found[0] == pytest.approx(7 / 12) and found[-1] == pytest.approx(1)
+    assert (np.diff(found[::2]) > -1e-9).all()
+
+
 # SQL against plain loops
 
 

@@ -1,7 +1,8 @@
 """maj@k: how often the most frequent of k sampled answers is right."""
 
 from collections.abc import Sequence
-from math import comb
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -16,31 +17,52 @@ def maj_at_k(right: Sequence[int], wrong: Sequence[int], silent: int) -> Floats:
     which is what drawing one of them gives on average; a draw in which nobody votes is wrong. Ours.
 
     The draws are counted by generating functions, not one by one: for every number of votes a with
-    which a right answer may win, the ways in which all others get at most a, by how many tie.
+    which a right answer may win, the chance that all others get at most a, by how many tie.
     """
     n = sum(right) + sum(wrong) + silent
     made = np.zeros(n + 1)
     for place, own in enumerate(right):
         others = [*right[:place], *right[place + 1 :], *wrong]
+        rest = n - own
         for votes in range(1, own + 1):
-            ways = _ways(others, silent, votes, n)  # [ties, drawn]
-            shares = (ways / np.arange(1, len(ways) + 1)[:, None]).sum(axis=0)
-            made[votes:] += comb(own, votes) * shares[: n + 1 - votes]
-    return made[1:] / np.array([float(comb(n, k)) for k in range(1, n + 1)])
+            chances = _chances(others, silent, votes)  # [ties, drawn]
+            shares = (chances / np.arange(1, len(chances) + 1)[:, None]).sum(axis=0)
+            made[votes : votes + rest + 1] += _splits(own, rest)[votes] * shares
+    return made[1:]
 
 
-def _ways(others: Sequence[int], silent: int, votes: int, n: int) -> Floats:
-    """Ways [t, d] to draw d samples of the others and the silent, at most `votes` of each answer.
+def _chances(others: Sequence[int], silent: int, votes: int) -> Floats:
+    """Chance [t, d] that of d samples of the others and the silent no answer has over `votes`.
 
     t of the others get just as many votes. A tie of several right answers shares the vote as well:
     each of them is counted in its own turn.
     """
     most_ties = sum(own >= votes for own in others)
-    ways = np.zeros((most_ties + 1, n + 1))
-    ways[0, : silent + 1] = [comb(silent, drawn) for drawn in range(silent + 1)]
+    chances = np.zeros((most_ties + 1, silent + 1))
+    chances[0] = 1
+    rest = silent
     for own in others:
-        before, ways = ways, np.zeros_like(ways)
+        before, chances = chances, np.zeros((most_ties + 1, rest + own + 1))
         for drawn in range(min(own, votes) + 1):
             tie = int(drawn == votes)
-            ways[tie:, drawn:] += comb(own, drawn) * before[: len(before) - tie, : n + 1 - drawn]
-    return ways
+            part = _splits(own, rest)[drawn] * before[: len(before) - tie]
+            chances[tie:, drawn : drawn + rest + 1] += part
+        rest += own
+    return chances
+
+
+@lru_cache(maxsize=64)
+def _splits(own: int, rest: int) -> Floats:
+    """Chance [j, d] that a draw of j + d of own + rest samples holds j of `own`.
+
+    From whole numbers: the counts of draws themselves are beyond a float from 1030 samples on.
+    """
+    mine, others, both = _draws(own), _draws(rest), _draws(own + rest)
+    return np.array(
+        [[m * o / both[j + d] for d, o in enumerate(others)] for j, m in enumerate(mine)]
+    )
+
+
+def _draws(n: int) -> list[int]:
+    """C(n, k) for k = 0 .. n."""
+    return list(accumulate(range(n), lambda ways, k: ways * (n - k) // (k + 1), initial=1))

@@ -105,7 +105,7 @@ def shape_of(source: BaseModelSource, path: str, config: Path) -> tuple[ModelSha
     """
     if source.path is None and source.package is None:
         return pretrained_shape(source.pretraining), "the study's own pretraining settings"
-    if (file := _config_file(path)) is not None:
+    if (file := config_file(path)) is not None:
         return read_shape(file), str(file)
     name = source.package.name if source.package else path
     files = sorted((config / PublicModel.folder).glob("*.yaml"))
@@ -122,7 +122,8 @@ def shape_of(source: BaseModelSource, path: str, config: Path) -> tuple[ModelSha
     )
 
 
-def _config_file(path: str) -> Path | None:
+def config_file(path: str) -> Path | None:
+    """The config.json of a model folder, or of a hub name in the hub's cache; None without one."""
     local = Path(path) / CONFIG_FILE
     if local.is_file():
         return local

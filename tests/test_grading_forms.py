@@ -1,0 +1,215 @@
+"""Answers in other clothes: LaTeX without braces, units, separators, characters, bare boxes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from exgrpo import answers
+from exgrpo.grading import Answer, Grader, grade
+
+# What is shown: pairs of a gold and answers equal to it, and of answers that are not.
+FORMS: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {
+    "Arguments without braces.": (
+        {
+            r"\frac\pi4": [r"\pi/4", r"\frac{\pi}{4}", r"\frac{\pi}4"],
+            r"\pi/12": [r"\frac\pi{12}", r"\frac \pi {12}"],
+            r"\alpha/2": [r"\frac\alpha2"],
+            r"\frac{\sqrt{3}}{2}": [r"\frac\sqrt3 2", r"\frac\sqrt{3}2", r"\frac{\sqrt3}2"],
+            r"\sqrt[3]{4}": [r"\sqrt[3]4", r"\sqrt[3] 4"],
+            r"\frac{1}{\sqrt2}": [r"\frac1\sqrt2", r"\frac1{\sqrt2}"],
+            "2": [r"\frac1\frac12", r"\lg 100"],
+            r"\sqrt{2}": [r"2^\frac12"],
+            r"\frac12": [r"\nicefrac12", r"\frac 1 2"],
+            "120": [r"\tbinom{10}3", r"\binom{10}3"],
+            "101_2": [r"101_{\text{2}}", r"101_\text{2}", "(101)_2", "101₂", "101_{2}"],
+            r"\mathbb{R}": [r"\mathbb R", "ℝ"],
+            r"\ln 2": [r"\log_e 2", r"\log_{e}2"],
+        },
+        {
+            r"\frac\pi4": [r"\frac4\pi", r"\frac\pi2", r"\frac{\pi}{4}2"],
+            r"\frac{\sqrt{3}}{2}": [r"\frac{\sqrt{32}}{}", r"\frac3\sqrt2"],
+            "101_2": [r"101_\text{3}", "(101)_3", "101"],
+            r"\mathbb{R}": [r"\mathbb Z", "ℚ", "R"],
+            r"\sqrt[3]{4}": [r"\sqrt[4]3", r"\sqrt4"],
+        },
+    ),
+    "Units.": (
+        {
+            "5": [
+                *(r"5\,\frac{\text{m}}{\text{s}}", r"5\,\frac{\text{km}}{\text{h}}", "5 µm"),
+                *(r"5\text{ m}\cdot\text{s}^{-1}", r"5\,\mathrm{m\,s^{-2}}", "5min", "5 mL"),
+                *(r"5\text{ N}\cdot\text{m}", r"5\text{ W}/\text{m}^2", r"5\ \Omega", "5 Hz"),
+                *(r"5~\mathrm{\mu m}", r"5\,\mathrm{k\Omega}", "5℃", r"5\text{ sq. ft.}", "5 Ω"),
+                *(r"5\text{ months}", r"5\text{ lengths}", "5 teeth", "5 properties", "5 canteens"),
+                *(
+                    r"\frac{10}{2}\text{ years old}",
+                    r"5\text{-year}",
+                    r"5\text{ (cm)}",
+                    "5 Röntgen",
+                ),
+            ],
+            "50": [
+                *("¥50", "₹50", r"\pounds 50", r"\text{\$}50", r"\text{€}50", "USD 50", "Rs 50"),
+                *(r"\text{USD }50", "50¢", r"US\$50", "50 Rs", "Rs. 50", "＄50", "50 USD"),
+                *(r"\$50/\text{hour}", r"\$50\text{ per hour}", "50€"),
+            ],
+            "12": [r"\text{Cost}=12\text{ dollars}", r"\text{Cost}=12"],
+            "7": [r"\text{Cost}=7\text{ dollars}", r"x=7\text{ cm}"],
+            "-50": ["-€50", r"-\$50", "$-50$"],
+        },
+        {
+            "5": [
+                *(
+                    f"5 {word}"
+                    for word in """
+                    elevenths twelfths sixteenths twentieths millionths quadrillion lakh crore
+                    factorials permille googol binary hex forty-fifths nths
+                    """.split()  # noqa: SIM905
+                ),
+                *(
+                    rf"5\text{{ {words}}}"
+                    for words in """
+                    no solution,impossible,extraneous,rejected,invalid,unknown,rounded,estimated
+                    """.strip().split(",")
+                ),
+                *(r"5\text{!}", r"5\text{ /}", r"5\text{-}", r"5\text{ ^}", r"5\text{!a}"),
+                *(r"5\text{ m}/", r"5\cdot\text{two}", r"5/\text{seven}", r"5\text{ 百万}"),
+                *(r"5\text{ m}\cdot\text{wrong}", r"5\,\frac{\text{ten}}{\text{s}}", "5x", "5Q"),
+                *(
+                    r"\text{Friday 5}\text{ or 6}",
+                    r"5\text{hun}\text{dred}",
+                    r"5\Omega x",
+                    r"5\text{a}",
+                    "5 and 6 cm",
+                    "USD",
+                    "USD 6",
+                ),
+            ],
+            "5x": [r"5\text{ apples}"],
+        },
+    ),
+    "Separators.": (
+        {
+            "5.5": ["5{,}5"],
+            "3.14": ["3{,}14", "3{,}140"[:-1]],
+            "0.125": ["0{,}125"],
+            "1234567": [
+                "1{,}234{,}567",
+                r"1,\!234,\!567",
+                "1'234'567",
+                "1 234 567",
+                r"1\,234\,567",
+            ],
+            "1200, 300": [r"1200\text{ and }300"],
+        },
+        {
+            "314": ["3{,}14"],
+            "15": ["1{,}5"],
+            "1234": ["12{,}34", r"1\quad234", r"1\qquad 234", "1'23'4"],
+            "1234567": ["1234{,}567", "1{,}234'567", "1{,}23{,}4567"],
+            "100000": ["1{,}00{,}000", "1,00,000"],
+            "1": ["1{,}00{,}000"],
+            "100200": [r"100\text{ and }200", "100 and 200", r"100\quad 200"],
+        },
+    ),
+    "Characters.": (
+        {
+            "5": ["\u200b5", "\ufeff5\u200e", "５", "٥", r"\color{red}{5}", r"{\color{red} 5}"],
+            "x^4": ["x⁴", "x⁠⁴"],
+            "10^{23}": ["10²³"],
+            "10^{-3}": ["10⁻³"],
+            r"\frac15": ["⅕", r"\textcolor{blue}{\frac15}"],
+            r"\frac{11}{5}": ["2⅕"],
+            "x_1": ["x₁", "x_{1}"],
+            r"\alpha+1": ["α+1", "1+α"],
+            r"90": ["90º", "90°"],
+            r"x \le 3": ["x⩽3"],
+        },
+        {
+            "5": ["６", "٦", "⅕", "x⁵"],
+            "21/5": ["2⅕"],
+            "x4": ["x⁴"],
+            r"\alpha": ["β", "a"],
+            "1023": ["10²³"],
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[Grader]:
+    with Grader(workers=1) as grader:
+        yield grader
+
+
+@pytest.mark.parametrize("shown", FORMS)
+@pytest.mark.parametrize("right", [True, False])
+def test_forms(shown: str, right: bool, grader: Grader) -> None:
+    pairs = [(gold, other) for gold, others in FORMS[shown][not right].items() for other in others]
+    found = grader.grade_all([Answer(gold, rf"\boxed{{{other}}}") for gold, other in pairs])
+    wrong = [pair for pair, each in zip(pairs, found, strict=True) if each.correct is not right]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (r"\boxed\text{6}", r"\text{6}"),
+        (r"\boxed $6$.", "$6$"),
+        (r"\boxed(6).", "(6)"),
+        (r"\boxed[1,8).", "[1,8)"),
+        (r"\boxed\frac12.", r"\frac12"),
+        (r"\boxed\frac\pi4.", r"\frac\pi4"),
+        (r"\boxed\frac{1}{2}.", r"\frac{1}{2}"),
+        (r"\boxed\sqrt[3]{2} and so on", r"\sqrt[3]{2}"),
+        (r"\boxed -\frac12.", r"-\frac12"),
+        (r"\boxed -3.5.", "-3.5"),
+        (r"\boxed½.", "½"),
+        (r"\boxed=6", "="),
+        ("\\boxed\n{6}", "6"),
+        (r"\boxed\boxed{6}", "6"),
+        # The command is spoken of, empty or cut off: the box before it is the last.
+        (r"as \boxed asks.", "5"),
+        (r"in `\boxed{}`.", "5"),
+        (r"in `\boxed`.", "5"),
+        (r"in \boxed (as asked).", "5"),
+        (r"in \boxed", "5"),
+        ("in \\boxed\n7 times", "5"),
+        (r"in \boxed{6", "5"),
+    ],
+)
+def test_the_last_box_counts_however_it_is_written(text: str, content: str) -> None:
+    assert answers.last_box(rf"First \boxed{{5}}, then {text}") == content
+    assert grade("5", rf"First \boxed{{5}}, then {text}").correct is (content == "5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("The answer is therefore 5.", "The answer is equal to 5.", "So the total is **5**."),
+        *(
+            "The answer is thus equal to 5",
+            "It is not 6 but 5.",
+            "2+3 = 5",
+            r"Total: \$5",
+            r"\(5\)",
+        ),
+        *("10/2 = 5 ways", r"\[ x = \quad 5 \]", "an area of 5 cm", "−5 + 10 = 5", "We have 5%."),
+    ],
+)
+def test_prose_that_states_a_number(text: str) -> None:
+    assert grade("5", text, "prose").correct is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(r"$\frac{1}{5}$", "x=2^5", "We get 3 - 5", "minus 5", "It is 6, not 5", "3-5", "3+5"),
+        *(r"$2\times 5$", r"$\sqrt5$", r"$\sqrt{5}$", "x_5", "so 5x", "5!", "5^2", r"$5\pi$"),
+        *("more than 5", r"\frac15", "f(5)", r"\log_2 3 \cdot \log_5", "3 * 5", "5 - x", "~5"),
+    ],
+)
+def test_a_number_that_is_part_of_a_formula_or_denied_is_not_stated(text: str) -> None:
+    verdict = grade("5", text, "prose")
+    assert (verdict.correct, verdict.format_ok) == (False, False)
+    assert grade("-5", text, "prose").correct is False
