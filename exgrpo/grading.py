@@ -122,7 +122,8 @@ def check_gold(gold: object, where: str) -> str:
 
 def _readable(gold: str) -> bool:
     plain = gold.strip()
-    return bool(plain) and plain.lower() not in _UNREADABLE and answers.is_answer(plain)
+    said = plain.lower().rstrip(" .!?")
+    return bool(plain) and said not in _UNREADABLE and answers.is_answer(plain)
 
 
 def grade(gold: str, response: str, kind: str = "boxed") -> Verdict:
@@ -146,7 +147,7 @@ def _settle(item: Answer) -> Verdict | _Open:
     letter = _asks_letter(gold, rules)
     wanted = answers.choice(gold) if letter else None
     if letter and wanted is None:
-        return Verdict(None, None, False, "the gold is not the letter of a choice")
+        return Verdict(None, None, False, "the gold is not the letter of a choice, a capital")
     if rules.think:
         if THINK_END not in response:
             return Verdict(False, None, False, "no closing think tag")

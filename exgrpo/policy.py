@@ -142,10 +142,14 @@ def load_positions(path: str) -> int | None:
     return positions_of(_load(AutoConfig.from_pretrained, path).to_dict())
 
 
+def names_hub(path: str) -> bool:
+    """Whether it is the name of a model on the hub, `owner/name` or `name`, and no path here."""
+    return path.count("/") <= 1 and path[0] not in "./~" and not Path(path).exists()
+
+
 def _load(loader: Callable[[str], Any], path: str) -> Any:
     """Call a transformers loader; UserError when the folder or the hub name gives nothing."""
-    names_hub = path.count("/") <= 1 and path[0] not in "./~" and not Path(path).exists()
-    if not names_hub and not (Path(path) / "config.json").is_file():
+    if not names_hub(path) and not (Path(path) / "config.json").is_file():
         raise UserError(
             f"{path}: no model here: the folder or its config.json is missing. Give a Hugging "
             f"Face model folder or a hub name in the study's settings.base.path."

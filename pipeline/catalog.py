@@ -73,7 +73,7 @@ def why_left_out(entry: Entry, results: Path) -> str | None:
         return None
     path = results / entry.study / "study.json"
     if not path.is_file():
-        return f"{path} is gone"
+        return f"{path} is missing"
     try:
         study = Study.model_validate_json(path.read_text())
     except ValidationError:

@@ -45,7 +45,10 @@ def main() -> None:
         sys.exit(code)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's answer to Ctrl-C
-            print("interrupted: run the same command again, it goes on", file=sys.stderr)
+            print(
+                "interrupted: run the same command again; a study goes on where it was",
+                file=sys.stderr,
+            )
         raise
 
 
@@ -323,9 +326,12 @@ def judge(
 
 @app.command()
 def grade(
-    file: Annotated[Path, typer.Argument(help="JSONL with `gold` and `response` a line.")],
+    file: Annotated[
+        Path, typer.Argument(help="JSONL with `gold` and `response` a line; - reads stdin.")
+    ],
     output: Annotated[
-        Path | None, typer.Option(help="JSONL of the verdicts; printed unless told.")
+        Path | None,
+        typer.Option(help="JSONL of the verdicts, replaced whole; printed unless told."),
     ] = None,
     kind: Annotated[
         str,

@@ -111,8 +111,11 @@ def lake(
 ) -> None:
     """Stage: put the log of one run into the lake."""
     from pipeline.lake import add_study_entry
+    from pipeline.study import write_study
 
-    add_study_entry(load(study, config), entry, results)
+    made = load(study, config)
+    add_study_entry(made, entry, results)
+    write_study(made, results)  # by which the catalog knows that the entry counts
 
 
 @stages.command()

@@ -61,8 +61,9 @@ def run_settings(study: Study, run: str) -> RunSettings:
     """The settings of a run of the study. UserError when the study has no such run."""
     if run not in study.runs:
         raise UserError(
-            f"study {study.name!r} has no run {run!r}. Its runs: {', '.join(study.runs)}; its base "
-            f"model, which is evaluated and not trained: {study.base_run}."
+            f"study {study.name!r} has no run {run!r} with the settings of now: a name ends in "
+            f"their hash. Its runs: {', '.join(study.runs)}; its base model, which is evaluated "
+            f"and not trained: {study.base_run}."
         )
     return study.runs[run]
 

@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import IO, Any
 from exgrpo.errors import UserError
 from exgrpo.golds import gold_of
 from exgrpo.grading import Answer, Grader, Rules, Verdict, rules_of
+from exgrpo.records import whole_file
 from exgrpo.row_files import json_object
 from pipeline.terminal import printable
 
 BATCH = 512  # lines that are graded together; no more are held
 MOST_NAMED = 30  # lines without a verdict, kinds, reasons: more are only counted
+STDIN = Path("-")
+_PACKED = {b"PAR1": "Parquet", b"\x1f\x8b": "gzip", b"[": "a JSON array"}  # by how a file begins
 # Reasons, up to their colon, of answers that are wrong because nobody could compare them.
 _NOT_COMPARED = {"cannot be read", "cannot be compared", "nested too deep"}
 
@@ -85,17 +89,42 @@ def grade_file(file: Path, output: Path | None, kind: str, workers: int, time_li
     if output is not None and output.exists() and file.exists() and output.samefile(file):
         raise UserError(f"--output {output}: that is the file to be graded. Name another.")
     summary = Summary()
-    with _opened(file, "rb", "Name a JSONL file.") as lines, Grader(workers, time_limit) as grader:
+    with _read(file) as lines, Grader(workers, time_limit) as grader:
         if output is None:
             _grade(lines, sys.stdout, rules, grader, summary)
         else:
-            with _opened(output, "w", "Name a file in a folder that exists.") as written:
-                _grade(lines, written, rules, grader, summary)
+            with _written(output) as to:
+                _grade(lines, to, rules, grader, summary)
     _print(summary, kind)
     return summary.verdicts[None]
 
 
-def _opened(path: Path, mode: str, remedy: str) -> IO[Any]:
+@contextmanager
+def _read(file: Path) -> Iterator[IO[bytes]]:
+    """The file, or the standard input, to be read by lines. UserError where it has none."""
+    opened: Any = sys.stdin.buffer if file == STDIN else _opened(file, "rb", "Name a JSONL file.")
+    with opened as lines:
+        begins = lines.peek(4)
+        if found := [name for start, name in _PACKED.items() if begins.startswith(start)]:
+            raise UserError(f"{file}: that is {found[0]}. Give JSONL: one JSON object a line.")
+        yield lines
+
+
+@contextmanager
+def _written(output: Path) -> Iterator[IO[str]]:
+    """The file of verdicts, there once all are; a pipe or device takes them as they come."""
+    remedy = "Name a file in a folder that exists."
+    if not output.parent.is_dir():
+        raise UserError(f"{output}: No such folder. {remedy}")
+    if output.exists() and not output.is_file():
+        with _opened(output, "w", remedy) as to:
+            yield to
+        return
+    with whole_file(output) as aside, aside.open("w") as to:
+        yield to
+
+
+def _opened(path: Path, mode: str, remedy: str) -> Any:
     try:
         return path.open(mode)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
@@ -124,7 +153,8 @@ def _line(number: int, line: bytes, rules: Rules) -> Line:
     """What a line asks for; other keys than gold, response, kind and id do not matter."""
     exact, reason, _ = json_object(line, numbers_as_text=True)
     if exact is None:
-        return Line(number, {}, None, problem=reason)
+        problem = f"{reason}: {_short(line.decode(errors='replace').strip())}"
+        return Line(number, {}, None, problem=problem if line.strip() else "blank line")
     row = json_object(line)[0] or exact  # what json cannot read is a number of thousands of digits
     own = {"id": row["id"]} if "id" in row else {}
     for key in ("gold", "response"):
@@ -138,7 +168,7 @@ def _line(number: int, line: bytes, rules: Rules) -> Line:
     except UserError:
         return Line(number, own, None, problem=f"the gold cannot be read: {_short(row['gold'])}")
     kind, foreign = row.get("kind"), None
-    if kind is not None:
+    if kind not in (None, ""):
         try:
             rules = rules_of(str(kind))
         except ValueError:

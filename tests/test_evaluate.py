@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from dying import Death, arrange, in_child, run_folder, small_study, train_small
+from typer.testing import CliRunner
 
 from exgrpo.errors import UserError
 from exgrpo.evaluation import row_of
@@ -21,6 +22,7 @@ from exgrpo.sampling import Sampled
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study, load_study
 from exgrpo.tables.manifest import attempts, live_parts
+from pipeline.cli import app
 from pipeline.evaluate import best_step, evaluate_run
 from pipeline.files import evaluation_folder, questions_hash
 
@@ -85,6 +87,27 @@ def test_a_run_that_there_is_not_is_told_the_names_that_there_are(folder: Path) 
     study = load_study("small", folder / "config")
     with pytest.raises(UserError, match=f"no run 'base'.*its base model.*: {study.base_run}"):
         evaluate_run(study, "base", folder / "results", threads=1)
+
+
+def test_a_base_model_alone_is_asked_about_stage_by_stage(folder: Path) -> None:
+    """As docs/evaluation.md says: no run of the study is trained."""
+    study = load_study("small", folder / "config")
+    evaluate_base(folder)
+    places = ["--results", str(folder / "results")]
+    of_study = ["--study", "small", "--config", str(folder / "config"), *places]
+    for command in (
+        *(["lake", *of_study, "--entry", name] for name in (study.base_run, "questions-small")),
+        ["catalog", *places],
+        ["sql", "--name", "benchmark_scores", "--format", "json", *places],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    rows = map(json.loads, done.stdout.splitlines())
+    found = {row["benchmark"]: row for row in rows}
+    assert found.keys() == TESTS.keys()
+    assert {row["run"] for row in found.values()} == {study.base_run}
+    refused = CliRunner().invoke(app, ["evaluate", *of_study, "--run", "base"])
+    assert study.base_run in str(refused.exception)
 
 
 DEATHS = [

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from exgrpo.errors import UserError
+from exgrpo.grading import Grader, Verdict
 from pipeline import cli
 from pipeline.grade import BATCH, MOST_NAMED, grade_file
 
@@ -171,3 +172,54 @@ def test_a_gold_that_is_a_number_counts_as_written(tmp_path: Path) -> None:
     assert [each["correct"] for each in found] == [False, True, True, None]
     assert [each.get("id") for each in found][:2] == [7, "7"]
     assert found[3]["reason"] == "the response is no text: 3"
+
+
+def test_what_was_there_stays_until_all_verdicts_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, output = write(tmp_path, LINES), tmp_path / "verdicts.jsonl"
+    output.write_text("precious")
+
+    def interrupted(*_: object) -> list[Verdict]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Grader, "grade_all", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            grade_file(file, output, "boxed", 1, 5.0)
+    assert output.read_text() == "precious"
+    grade_file(file, output, "boxed", 1, 5.0)
+    assert len(output.read_text().splitlines()) == len(LINES)
+    grade_file(file, Path("/dev/null"), "boxed", 1, 5.0)
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [(b"PAR1\x15\x04", "Parquet"), (b"\x1f\x8b\x08", "gzip"), (b'[{"gold": "7"}]', "a JSON array")],
+)
+def test_what_is_no_jsonl_is_refused_as_a_whole(content: bytes, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=f"answers.jsonl: that is {name}. Give JSONL"):
+        grade_file(file, None, "boxed", 1, 5.0)
+
+
+def test_a_hyphen_is_the_standard_input(tmp_path: Path) -> None:
+    line = json.dumps({"gold": "B", "response": r"\boxed{B}", "kind": ""}) + "\n"
+    command = [sys.executable, "-m", "pipeline.cli", "grade", "-", "--kind", "mcq"]
+    done = subprocess.run(command, input=line, capture_output=True, text=True)
+    assert json.loads(done.stdout)["correct"] is True, done.stderr
+    assert done.stderr.splitlines() == ["1 lines: 1 right, 0 wrong, 0 without a verdict"]
+
+
+def test_a_bad_line_is_quoted(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_bytes(b'{"gold": "7"}\n\n[1,2]\n{"gold": 7\n')
+    grade_file(file, None, "boxed", 1, 5.0)
+    reasons = [each["reason"] for each in verdicts(capsys.readouterr().out)]
+    assert reasons[1:] == [
+        "blank line",
+        "no JSON object: '[1,2]'",
+        "no JSON object: '{\"gold\": 7'",
+    ]

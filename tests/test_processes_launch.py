@@ -220,7 +220,9 @@ def test_one_process_killed_or_ctrl_c_ends_all_and_leaves_no_orphan(folder: Path
         _, alive = psutil.wait_procs(everyone, timeout=20)
         assert not alive
         if end == "interrupt":
-            assert errors == "interrupted: run the same command again, it goes on\n"
+            assert (
+                errors == "interrupted: run the same command again; a study goes on where it was\n"
+            )
 
 
 @pytest.mark.slow

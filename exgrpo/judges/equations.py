@@ -21,7 +21,7 @@ from exgrpo.judges.arithmetic import (
 )
 from exgrpo.judges.notation import plain
 from exgrpo.judges.rounding import agree
-from exgrpo.number_words import OTHER_VALUE
+from exgrpo.number_words import OTHER_VALUE, is_numeral
 
 MOST = 1000  # possible equations of one text that are looked at
 
@@ -222,7 +222,8 @@ def _begins_behind(text: str, tokens: list[_Token], place: int) -> bool:
         return False
     if behind.text == "a":  # "= 60 a month"
         return place + 1 < len(tokens) and _is_prose(tokens[place + 1])
-    return _is_prose(behind) and behind.text.lower() not in OTHER_VALUE
+    other = behind.text.lower() in OTHER_VALUE or is_numeral(behind.text)
+    return _is_prose(behind) and not other
 
 
 def _holds(left: _Side, right: _Side, approximate: bool) -> bool | None:

@@ -12,6 +12,7 @@ from huggingface_hub import try_to_load_from_cache
 from pydantic import Field
 
 from exgrpo.errors import UserError
+from exgrpo.policy import names_hub
 from exgrpo.pretraining import ORDINARY, SPECIAL
 from exgrpo.section import Section
 from exgrpo.settings import BaseModelSource, Pretraining
@@ -112,9 +113,7 @@ def shape_of(source: BaseModelSource, path: str, config: Path) -> tuple[ModelSha
     for file in files:
         if name in (model := parse(PublicModel, read_yaml(file), file)).names:
             return model.shape, f"{file} ({model.title}); the model itself is not here yet"
-    fetch = (
-        f", or fetch its own: `hf download {name} {CONFIG_FILE}`" if _may_be_on_hub(name) else ""
-    )
+    fetch = f", or fetch its own: `hf download {name} {CONFIG_FILE}`" if names_hub(name) else ""
     raise UserError(
         f"{name}: the shape of this model is not known: it is no folder with a config.json, not in "
         f"the hub's cache, and in no file of {config / PublicModel.folder}. "
@@ -127,7 +126,7 @@ def config_file(path: str) -> Path | None:
     local = Path(path) / CONFIG_FILE
     if local.is_file():
         return local
-    if not _may_be_on_hub(path):
+    if not names_hub(path):
         return None
     cached = try_to_load_from_cache(path, CONFIG_FILE)
     return Path(cached) if isinstance(cached, str) else None
@@ -179,8 +178,3 @@ def shape_from(values: dict[str, Any]) -> ModelShape:
         output_bias=bias,
         mlp_bias=bool(values.get("mlp_bias", False)),
     )
-
-
-def _may_be_on_hub(path: str) -> bool:
-    """Whether a model may be named like that on the hub: `owner/name`, or a name alone."""
-    return path.count("/") <= 1 and not path.startswith((".", "~", "/"))
