@@ -156,12 +156,13 @@ def _where_all_agree(table: AccuracyTable, level: float) -> tuple[float, float] 
     A bootstrap of equal values has no width. Draws are questions, not samples, and of several
     benchmarks as many each as the smallest has: wider than need be rather than too narrow.
     """
+    all_0, all_1 = (np.allclose(table.values, share) for share in (0, 1))  # maj@k is a sum
+    if not (all_0 or all_1):
+        return None
     sizes = Counter(benchmark for benchmark, _ in table.keys)
     rare = (1 - level) / 2  # on each side, as everywhere
     least = rare ** (1 / (len(sizes) * min(sizes.values())))
-    if (table.values == 0).all():
-        return 0.0, 1 - least
-    return (least, 1.0) if (table.values == 1).all() else None
+    return (0.0, 1 - least) if all_0 else (least, 1.0)
 
 
 def learning_curves(validation: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

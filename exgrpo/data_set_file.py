@@ -1,8 +1,8 @@
 """What `config/datasets/<name>.yaml` says of a data set, and where its files are.
 
 A local copy in the data folder (`data/`, or the environment variable EXGRPO_DATA) comes first, or
-the Hub's own files beside it; then the Hub. A folder of the same form may stand in place of the
-name on the Hub.
+the Hub's own files in a folder of the set's name there; then the Hub. A folder of the same form may
+stand in place of the name on the Hub.
 """
 
 import os
@@ -80,11 +80,12 @@ def data_folder() -> Path:
 
 def describe(name: str, config: Path, named_in: str | None = None) -> DataSetFile:
     """What the file of a data set says. UserError on an unknown name, a wrong key or value."""
-    if "/" in name or Path(name).is_file():
+    folder = config / DataSetFile.folder
+    if "/" in name or (Path(name).is_file() and not (folder / f"{name}.yaml").is_file()):
         where = f"{named_in}: " if named_in else ""
         raise UserError(
             f"{where}{name!r} is no name of a data set but a file or a name on the Hub. Describe "
-            f"it in {config / DataSetFile.folder}/NAME.yaml, with title, licence and `local: FILE` "
+            f"it in {folder / 'NAME.yaml'}, with title, licence and `local: FILE` "
             f"(or `hub: NAME` and `file: FILE`), and give NAME."
         )
     path = existing(DataSetFile, name, config, named_in)
@@ -111,8 +112,8 @@ def descriptions(
 
 def find_files(name: str, described: DataSetFile) -> Found:
     """The files of a data set: the local copy, else those of the Hub. UserError without either."""
-    folder, home = data_folder(), _home(name, described)
-    for below, glob in ((folder, described.local), (home, described.file)):
+    folder = data_folder()
+    for below, glob in ((folder, described.local), (folder / name, described.file)):
         if glob is not None and (files := _matching(below, glob)):
             return Found("local copy", folder, files)
     missing = f"no local copy at {folder / described.local}" if described.local else ""
@@ -131,12 +132,6 @@ def find_files(name: str, described: DataSetFile) -> Found:
             f"its description."
         )
     return Found(origin, folder, files)
-
-
-def _home(name: str, described: DataSetFile) -> Path:
-    """The folder, of this set alone, where the files of the Hub may lie as they do there."""
-    beside = Path(described.local or "").parent
-    return data_folder() / (beside if beside.name else name)
 
 
 def _matching(folder: Path, glob: str) -> tuple[Path, ...]:
@@ -159,6 +154,6 @@ def _fetch(
             f"data set {name!r}: {missing or 'no local copy is described'}, and the Hub does not "
             f"give {hub} (revision {revision}, file {file}): {reason} "
             f"{described.access or 'Check the network and the name.'} Or fetch {file} of {hub} "
-            f"elsewhere and put it at {_home(name, described) / file}; EXGRPO_DATA names another "
+            f"elsewhere and put it at {data_folder() / name / file}; EXGRPO_DATA names another "
             f"data folder."
         ) from error

@@ -144,7 +144,7 @@ def load_positions(path: str) -> int | None:
 
 def names_hub(path: str) -> bool:
     """Whether it is the name of a model on the hub, `owner/name` or `name`, and no path here."""
-    return path.count("/") <= 1 and path[0] not in "./~" and not Path(path).exists()
+    return path.count("/") <= 1 and path[:1] not in ("", ".", "/", "~") and not Path(path).exists()
 
 
 def _load(loader: Callable[[str], Any], path: str) -> Any:
@@ -165,12 +165,9 @@ def _load(loader: Callable[[str], Any], path: str) -> Any:
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Sixteen hex digits that name a tokenizer by its vocabulary and, if any, its chat template."""
+    """Sixteen hex digits that name a tokenizer by its vocabulary."""
     vocabulary = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    named = repr(vocabulary)
-    if tokenizer.chat_template is not None:
-        named += repr([tokenizer.chat_template, tokenizer.bos_token, tokenizer.eos_token])
-    return hashlib.sha256(named.encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(vocabulary).encode()).hexdigest()[:16]
 
 
 def fingerprint(model: PreTrainedModel) -> str:

@@ -7,12 +7,13 @@ tokens that it was sampled after.
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import islice
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from exgrpo.errors import UserError
-from exgrpo.policy import special_ids
+from exgrpo.policy import special_ids, tokenizer_hash
 from exgrpo.question_settings import Prompt
 from exgrpo.questions import Question
 from exgrpo.settings import content_hash
@@ -33,8 +34,6 @@ INSTRUCTION = {
     "boxed": r"Reason step by step and put the final answer in \boxed{}.",
     "mcq": r"Reason step by step and put the letter of the right choice in \boxed{}.",
 }
-
-MOST_LOOKED_AT = 16  # tokens of a prompt, to find where it begins
 
 FRAME = {
     "question": "{}",
@@ -81,7 +80,8 @@ def prompt_ids(
         render(question, settings, tokenizer), add_special_tokens=False
     ).input_ids
     beginning = tokenizer.bos_token_id
-    written = [each for each in ids[:MOST_LOOKED_AT] if str(tokenizer.decode([each])).strip()][:2]
+    seen = (each for each in ids if str(tokenizer.decode([each])).strip())
+    written = list(islice(seen, 2))
     if written == [beginning, beginning]:
         raise UserError(
             f"{tokenizer.name_or_path}: the prompt begins with two beginning tokens "
@@ -89,6 +89,18 @@ def prompt_ids(
         )
     adds_one = tokenizer("0").input_ids[:1] == [beginning]
     return [beginning, *ids] if adds_one and written[:1] != [beginning] else ids
+
+
+def prompts_by(tokenizer: PreTrainedTokenizerBase, settings: Prompt) -> str:
+    """Names what makes prompt ids: the vocabulary and, where it is used, the chat template."""
+    vocabulary = tokenizer_hash(tokenizer)
+    if settings.template != "chat":
+        return vocabulary
+    known = tokenizer.chat_template
+    templates = {"default": known} if isinstance(known, str) else known or {}
+    # A tokenizer that is saved and loaded has other line ends.
+    lines = {name: each.splitlines() for name, each in templates.items()}
+    return content_hash([vocabulary, lines, tokenizer.bos_token, tokenizer.eos_token])
 
 
 def unknown_id(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -10,15 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from exgrpo import arithmetic, chain
+from exgrpo import arithmetic, chain, latex
 from exgrpo.errors import UserError
 from exgrpo.grading import check_gold
 from exgrpo.question_settings import Questions
 from exgrpo.records import write_whole
 
-# What two copies of a question may differ in: blanks, braces, dollar signs, marks of spacing.
-_LAYOUT = re.compile(r"(?:\\[,;:! ()]|\\(?:left|right|displaystyle)(?![A-Za-z])|(?<!\\)[{}$]|\s)+")
-_BETWEEN_ARGUMENTS = re.compile(r"(?<!\\)}\s*{")
+# What two copies of a question may differ in: blanks, dollar signs, marks of spacing, and braces
+# around a single sign.
+_LAYOUT = re.compile(r"(?:\\[,;:! ()]|\\(?:left|right|displaystyle)(?![A-Za-z])|(?<!\\)\$|\s)+")
+_ALONE = re.compile(r"(?<!\\)\{\s*(\w|\\[A-Za-z]+)\s*\}")
 _NO_GAP = re.compile(r"(?<!\d) | (?!\d)")
 
 SPLITS = ("train", "validation", "test_id", "test_ood")  # those that can be made
@@ -56,9 +57,9 @@ def folded(text: str) -> str:
     """The text without its layout: near-copies of a question are alike in it.
 
     Digits stay apart, and so do the arguments of a fraction: `1 23` is not `12 3`. Signs and other
-    brackets stay: an open interval is not a closed one.
+    brackets stay: an open interval is not a closed one, 2^{n+1} not 2^n+1.
     """
-    return _NO_GAP.sub("", _LAYOUT.sub(" ", _BETWEEN_ARGUMENTS.sub("/", text)))
+    return _NO_GAP.sub("", _LAYOUT.sub(" ", _ALONE.sub(r"\1", latex.braced(text))))
 
 
 def make_splits(

@@ -54,8 +54,10 @@ def whole_file(path: Path) -> Iterator[Path]:
         sync(aside)
         aside.replace(path)
         sync(path.parent)
-    except OSError as error:
+    except BaseException as error:
         _forget(aside)
+        if not isinstance(error, OSError):
+            raise
         raise UserError(
             f"{path}: cannot write: {error.strerror}. Free disk space or mend the permissions, "
             f"then run again."

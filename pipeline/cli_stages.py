@@ -115,7 +115,8 @@ def lake(
 
     made = load(study, config)
     add_study_entry(made, entry, results)
-    write_study(made, results)  # by which the catalog knows that the entry counts
+    if not (results / study / "study.json").exists():  # the workflow's stays while it runs
+        write_study(made, results)
 
 
 @stages.command()

@@ -21,12 +21,12 @@ from exgrpo.grading import Grader
 from exgrpo.hardware import CPU, Hardware
 from exgrpo.policy import fingerprint, load_policy, stop_ids, tokenizer_hash
 from exgrpo.processes import device_now, processes_now
-from exgrpo.prompts import prompts_hash
+from exgrpo.prompts import prompts_by, prompts_hash
 from exgrpo.question_settings import Benchmark
 from exgrpo.questions import Question
 from exgrpo.records import FROM_THE_START, Recorder, Unrecorded
 from exgrpo.rollout.engines import engine_of
-from exgrpo.room import positions_of, require_room
+from exgrpo.room import longest_prompts, positions_of, require_room
 from exgrpo.sampling import Sampler
 from exgrpo.scorer import Scorer
 from exgrpo.seeds import derived_seed
@@ -81,12 +81,13 @@ def evaluate_run(
     require_done(study_folder(study, results) / "questions", questions_hash(settings))
     checkpoint = _checkpoint(study, run, settings, results)
     model, tokenizer = load_policy(checkpoint.path)
-    require_prompts(study_folder(study, results) / "questions", tokenizer_hash(tokenizer))
+    made_by = prompts_by(tokenizer, settings.prompt)
+    require_prompts(study_folder(study, results) / "questions", made_by)
     tests = {
         benchmark: questions.load(question_file(study, benchmark, results))
         for benchmark in settings.questions.tests
     }
-    require_room(tests, settings, positions_of(model.config.to_dict()))
+    require_room(longest_prompts(tests), settings, positions_of(model.config.to_dict()))
     folder = evaluation_folder(study, run, results)
     identity = _identity(settings, checkpoint, model, tokenizer, tests)
     if not processes.first_does(partial(_open, folder, identity)):

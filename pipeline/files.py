@@ -104,14 +104,15 @@ def require_done(folder: Path, settings: str | None = None) -> None:
 def require_prompts(folder: Path, tokenizer: str) -> None:
     """UserError unless the prompts of the question files in `folder` are of this tokenizer.
 
-    tokenizer: `exgrpo.policy.tokenizer_hash`. Ids of another one would be other texts.
+    tokenizer: `exgrpo.prompts.prompts_by`. Ids of another one would be other texts.
     """
     path = folder / DONE
     made_with = json.loads(path.read_text()).get("tokenizer")
     if made_with != tokenizer:
         raise UserError(
-            f"{path}: the prompts were made with another tokenizer (hash {made_with}, the base "
-            f"model's is {tokenizer}). Remove {folder} and run `exgrpo reproduce` again."
+            f"{path}: the prompts were made with another tokenizer or chat template (hash "
+            f"{made_with}, the base model's is {tokenizer}). Remove {folder} and run `exgrpo "
+            f"reproduce` again."
         )
 
 

@@ -120,7 +120,7 @@ def _written(output: Path) -> Iterator[IO[str]]:
         with _opened(output, "w", remedy) as to:
             yield to
         return
-    with whole_file(output) as aside, aside.open("w") as to:
+    with whole_file(output.resolve()) as aside, aside.open("w") as to:  # a link stays one
         yield to
 
 

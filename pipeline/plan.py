@@ -24,7 +24,7 @@ from exgrpo.plan.volume import (
     volume_of,
 )
 from exgrpo.pretraining import POSITIONS
-from exgrpo.room import positions_of, require_room
+from exgrpo.room import longest_prompts, positions_of, require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.files import base_path, question_file
@@ -191,8 +191,9 @@ def _require_room(study: Study, results: Path) -> None:
     for split in ("train", "validation", *study.any_run.questions.tests):
         file = question_file(study, split, results)
         splits[split] = questions.load(file) if file.is_file() else []
+    longest = longest_prompts(splits)
     for settings in study.runs.values():
-        require_room(splits, settings, positions)
+        require_room(longest, settings, positions)
 
 
 def _print_head(

@@ -13,11 +13,18 @@ from transformers import PreTrainedTokenizerBase
 from exgrpo import questions
 from exgrpo.data_sets import Ask, Loaded, load_splits
 from exgrpo.errors import UserError
-from exgrpo.policy import load_positions, load_tokenizer, token_id, tokenizer_hash
-from exgrpo.prompts import control_texts, prompts_hash, render, unknown_id, with_prompt_ids
+from exgrpo.policy import load_positions, load_tokenizer, token_id
+from exgrpo.prompts import (
+    control_texts,
+    prompts_by,
+    prompts_hash,
+    render,
+    unknown_id,
+    with_prompt_ids,
+)
 from exgrpo.questions import Question
 from exgrpo.records import Recorder, write_whole
-from exgrpo.room import require_room
+from exgrpo.room import longest_prompts, require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from pipeline.files import (
@@ -47,9 +54,9 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
     ask = partial(with_prompt_ids, settings=settings.prompt, tokenizer=tokenizer)
     loaded = load_splits(settings.questions, config, ask, control_texts(tokenizer))
     splits = _splits(settings, loaded, ask)
-    positions = load_positions(base)
+    positions, longest = load_positions(base), longest_prompts(splits)
     for run in study.runs.values():
-        require_room(splits, run, positions)
+        require_room(longest, run, positions)
     folder = study_folder(study, results) / "questions"
     begin(folder)
     shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +71,7 @@ def make_questions(study: Study, results: Path, config: Path = Path("config")) -
         settings=questions_hash(settings),
         questions={split: len(members) for split, members in splits.items()},
         data_sets={split: _facts(each) for split, each in loaded.items()},
-        tokenizer=tokenizer_hash(tokenizer),
+        tokenizer=prompts_by(tokenizer, settings.prompt),
         prompts={split: prompts_hash(members) for split, members in splits.items()},
     )
     unknown = unknown_id(tokenizer)

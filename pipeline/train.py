@@ -20,7 +20,8 @@ from exgrpo.errors import PreemptedError, UserError
 from exgrpo.hardware import CPU, Hardware
 from exgrpo.policy import load_positions, load_tokenizer, tokenizer_hash
 from exgrpo.processes import ALONE, Processes, processes_now
-from exgrpo.room import require_room
+from exgrpo.prompts import prompts_by
+from exgrpo.room import longest_prompts, require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study
 from exgrpo.tables.manifest import attempts
@@ -66,14 +67,17 @@ def train_run(
             if processes.first:
                 print(f"{run}: done, nothing to train. Remove {folder} to train it again.")
             return
-        tokenizer = tokenizer_hash(load_tokenizer(base))
-        require_prompts(study_folder(study, results) / "questions", tokenizer)
+        tokenizer = load_tokenizer(base)
+        made_by = prompts_by(tokenizer, settings.prompt)
+        require_prompts(study_folder(study, results) / "questions", made_by)
         asked = {
             split: questions.load(question_file(study, split, results))
             for split in ("train", "validation")
         }
-        require_room(asked, settings, load_positions(base))
-        row = run_row(study, run, settings, results, hardware) | {"tokenizer": tokenizer}
+        require_room(longest_prompts(asked), settings, load_positions(base))
+        row = run_row(study, run, settings, results, hardware) | {
+            "tokenizer": tokenizer_hash(tokenizer)
+        }
         if processes.first:
             write_json(folder / "settings.json", settings.model_dump(mode="json"))
             _open_row(row, folder)

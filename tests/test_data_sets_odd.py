@@ -157,13 +157,13 @@ def test_the_suffix_may_be_in_capitals(tmp_path: Path) -> None:
 def test_files_of_the_hub_may_lie_where_the_error_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As they are on the Hub, folders and all; a set without a place of its own gets one."""
+    """As they are on the Hub, folders and all, in a folder of the set's name."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("EXGRPO_DATA", str(tmp_path / "data"))
     hub = {"hub": "some/set", "file": "main/test-*.parquet"}
     for name, local in (("a", "set/test.jsonl"), ("b", "mine.jsonl"), ("c", None)):
         describe(tmp_path, name, **hub, **({"local": local} if local else {}))
-        home = tmp_path / "data" / ("set" if name == "a" else name)
+        home = tmp_path / "data" / name
         with pytest.raises(UserError, match=f"put it at {home}/main/test-"):
             load_data_set(name, tmp_path, 0)
         write_file(home / "main/test-1.parquet", [PLAIN])
@@ -197,6 +197,10 @@ TRIPLES = "Find all triples $(a, b, c)$ such that $a^{3}+b^{3}=(a b c)^{2}$."
         (r"x in (0,1]", r"x in [0,1)", False),
         (r"x in [1,\infty)", r"x in (1,\infty)", False),
         (r"\frac{1}{23}", r"\frac{12}{3}", False),
+        (r"\frac{1}{2}x^{n}", r"\frac12 x^n", True),
+        ("2^{n+1}", "2^n+1", False),
+        (r"\sqrt{x+1}", r"\sqrt{x}+1", False),
+        (r"\sqrt{x}+1", r"\sqrt x+1", True),
         ("1 23", "12 3", False),
         ("x^2", "x_2", False),
         (r"\leftarrow", "arrow", False),

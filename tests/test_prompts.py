@@ -32,6 +32,7 @@ from exgrpo.pretraining import make_tokenizer
 from exgrpo.prompts import (
     SYSTEM,
     prompt_ids,
+    prompts_by,
     prompts_hash,
     render,
     unknown_id,
@@ -276,15 +277,18 @@ def test_trap_35_question_files_of_another_tokenizer_are_refused(tmp_path: Path)
 
 
 def test_another_chat_template_is_another_tokenizer(tmp_path: Path) -> None:
-    """Its prompts are others. Without a template the hash is that of the vocabulary, as ever."""
-    hashes = [tokenizer_hash(each) for each in (llama(), llama(CHAT_ML), llama(None))]
-    assert len(set(hashes)) == 3
+    """Its prompts are others, where they use one; else the vocabulary is what counts, as ever."""
+    chat = Prompt(template="chat")
+    made = [llama(), llama(CHAT_ML), llama(None)]
+    assert len({prompts_by(each, chat) for each in made}) == 3
+    assert {prompts_by(each, Prompt()) for each in made} == {tokenizer_hash(made[0])}
     assert tokenizer_hash(make_tokenizer()) == "8995a704275ee746"
-    for template in (LLAMA, CHAT_ML + "\n", QWEN_THINK):  # as saved with a run, and read again
+    several = {name: f"{CHAT_ML}{name}" for name in ("default", "tools", "rag", "think")}
+    for template in (LLAMA, CHAT_ML + "\n", QWEN_THINK.replace("\n", "\r\n"), several):
         before = llama(template)
-        before.save_pretrained(tmp_path)
+        before.save_pretrained(tmp_path)  # as saved with a run, and read again
         after = PreTrainedTokenizerFast.from_pretrained(tmp_path)
-        assert tokenizer_hash(after) == tokenizer_hash(before)
+        assert prompts_by(after, chat) == prompts_by(before, chat)
 
 
 def test_what_a_tokenizer_cannot_spell_has_an_id_that_is_looked_for() -> None:

@@ -13,7 +13,7 @@ from exgrpo.errors import UserError
 from exgrpo.policy import load_positions
 from exgrpo.pretraining import POSITIONS
 from exgrpo.questions import Question
-from exgrpo.room import positions_of, require_room
+from exgrpo.room import longest_prompts, positions_of, require_room
 from exgrpo.settings import RunSettings
 from exgrpo.studies import Study, load_study
 from pipeline.evaluate import evaluate_run
@@ -35,6 +35,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
         ({"max_position_embeddings": 800, "rope_scaling": {**YARN, "rope_type": "llama3"}}, 800),
         (GPT2Config(n_positions=77).to_dict(), 77),
         (LlamaConfig(max_position_embeddings=99).to_dict(), 99),
+        ({"text_config": {"max_position_embeddings": 55}, "vision_config": {}}, 55),
         ({"model_type": "mamba"}, None),
     ],
 )
@@ -45,6 +46,7 @@ def test_positions_are_read_from_a_config(config: dict[str, Any], positions: int
 def test_the_longest_prompt_and_response_must_fit(base_folder: str) -> None:
     assert load_positions(base_folder) == POSITIONS
     asked = [Question("1+1=", "2", 1, "mine", prompt_ids=(1,) * count) for count in (10, 90)]
+    assert longest_prompts({"train": asked, "test": []}) == {"train": 90, "test": 0}
     settings = RunSettings.model_validate(
         {
             "study": "s",
@@ -54,15 +56,22 @@ def test_the_longest_prompt_and_response_must_fit(base_folder: str) -> None:
             "evaluation": {"max_new_tokens": 50},
         }
     )
-    require_room({"train": asked}, settings, 150)
-    require_room({"train": asked, "test": asked}, settings, None)
-    require_room({"test": asked}, settings, 140)
+    require_room({"train": 90}, settings, 150)
+    require_room({"train": 90, "test": 90}, settings, None)
+    require_room({"test": 90}, settings, 140)
     for split, key, most in (("train", "rollout", 140), ("test", "evaluation", 139)):
         with pytest.raises(UserError) as error:
-            require_room({split: asked}, settings, most)
-        for told in (f"{split}: ", "90 tokens", f"settings.{key}.max_new_tokens", f"takes {most}"):
+            require_room({split: 90}, settings, most)
+        for told in (
+            f"{settings.run}, {split}: ",
+            "90 tokens",
+            f"settings.{key}.max_new_tokens",
+            f"takes {most}",
+        ):
             assert told in str(error.value)
         assert f"to {most - 90} or less" in str(error.value)
+    with pytest.raises(UserError, match=r"config\.json\. Lower settings\.questions\.max"):
+        require_room({"train": 90}, settings, 90)
 
 
 @pytest.fixture
@@ -102,7 +111,7 @@ def test_every_stage_says_so_first(
         "evaluate": lambda: evaluate_run(study, study.base_run, results, 1),
         "plan": lambda: show_plan(study, config, results, Options()),
     }
-    with pytest.raises(UserError, match=f"^{split}: the longest prompt has .*settings.{section}"):
+    with pytest.raises(UserError, match=f", {split}: the longest prompt has .*settings.{section}"):
         stages[stage]()
 
 

@@ -51,7 +51,7 @@ def _chances(others: Sequence[int], silent: int, votes: int) -> Floats:
     return chances
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)  # as many as a question of a thousand answers, all unlike, asks for
 def _splits(own: int, rest: int) -> Floats:
     """Chance [j, d] that a draw of j + d of own + rest samples holds j of `own`.
 

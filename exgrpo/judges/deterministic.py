@@ -14,7 +14,7 @@ from exgrpo.judges.judge import Case, Judge, Judgement
 from exgrpo.judges.notation import plain
 
 NAME = "deterministic"
-VERSION = "1"  # raise it with every change of a verdict: what was judged is judged anew
+VERSION = "2"  # raise it with every change of a verdict: what was judged is judged anew
 _SHOWN = 3  # wrong equations that a reason lists
 _NO_WORD = re.compile(r"\\[a-zA-Z]+|[^A-Za-z\s]+")
 _NEAR = 150  # characters before a box in which its answer may be derived on the spot

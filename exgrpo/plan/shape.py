@@ -113,7 +113,7 @@ def shape_of(source: BaseModelSource, path: str, config: Path) -> tuple[ModelSha
     for file in files:
         if name in (model := parse(PublicModel, read_yaml(file), file)).names:
             return model.shape, f"{file} ({model.title}); the model itself is not here yet"
-    fetch = f", or fetch its own: `hf download {name} {CONFIG_FILE}`" if names_hub(name) else ""
+    fetch = f", or fetch its own: `hf download {name} {CONFIG_FILE}`" if names_hub(path) else ""
     raise UserError(
         f"{name}: the shape of this model is not known: it is no folder with a config.json, not in "
         f"the hub's cache, and in no file of {config / PublicModel.folder}. "
