@@ -24,7 +24,7 @@ WHERE := $(if $(PROFILE),--profile $(PROFILE)) $(if $(HARDWARE),--hardware $(HAR
 WHERE += $(if $(PROFILE)$(HARDWARE),$(if $(filter file,$(origin CORES)),,--cores $(CORES)),--cores $(CORES))
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test test-vllm test-slurm fuzz lint clean clean-results setup
+.PHONY: help reproduce app demo demo-lake readme results benchmarks benchmarks-lake benchmarks-dashboard benchmarks-statistics golden test test-slow test-vllm test-slurm fuzz lint clean clean-results setup
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' Makefile
@@ -78,8 +78,11 @@ benchmarks-statistics: $(STAMP)  ## do intervals, tests and power hold what they
 golden: $(STAMP)  ## make the small lake that tests ask again, tests/golden/lake
 	OMP_NUM_THREADS=1 $(BIN)/python tests/golden/make.py
 
-test: $(STAMP)  ## run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile
+test: $(STAMP)  ## run the tests, but for the slow ones
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile -m "not slow"
+
+test-slow: $(STAMP)  ## run the others: whole studies, several processes, memory against plans
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(CORES) --dist loadfile -m slow
 
 test-vllm: $(SCALE_STAMP)  ## run the tests of rollouts on vLLM, here on processors
 	OMP_NUM_THREADS=1 $(SCALE)/bin/python -m pytest tests/scale -m vllm -rs --no-skips

@@ -10,16 +10,16 @@ half a second).
 import logging
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 import sympy
 from latex2sympy2_extended import NormalizationConfig, latex2sympy
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 from math_verify import verify
 
-from exgrpo import equality, probes
-from exgrpo.structure import sides
+from exgrpo import equality, probes, reasons
+from exgrpo.structure import SET_BEHIND, sides
 
-UNREADABLE = "cannot be read"  # the reason where the parser finds no mathematics in a text
 _DIGITS = 200  # digits to which two irrational numbers must agree
 _FEW = 3  # points below which too little is said
 _NOUGHT = sympy.Float(f"1e-{_DIGITS // 2}", _DIGITS)  # what terms that cancel may leave
@@ -29,7 +29,9 @@ _DECIMAL = re.compile(r"(\d*)\.(\d+)|(\d+)\.(?!\d)")
 # that it does not know, an index of a number. Numbers side by side, 2 3 or 2{3}, it adds.
 _UNREADABLE = re.compile(
     r"'|[^\x00-\x7f]|\d\s*_|(?<![\w^.])\d+\s+\d+(?![\d/])|(?<![\w^{}.])\d+\s*(?:\\?\{|\[)"
-    r"|\\(?:prime|ldots|text|approx|boxed|equiv|phantom|vspace|pm|mp)(?![a-zA-Z])"
+    r"|\\(?:prime|ldots|text|approx|boxed|equiv|phantom|vspace|pm|mp|Xi)(?![a-zA-Z])"
+    rf"|\\in(?![a-zA-Z])(?! ?{SET_BEHIND})",
+    re.S,
 )
 _NORMALIZED = NormalizationConfig(malformed_operators=True, nits=True, boxed="none")
 # R and r are two symbols.
@@ -50,8 +52,8 @@ _IMAGINARY = re.compile(r"\\text\{i\}")
 # An odd root of what is negative is real, (-8)^{1/3} is not; the parser takes them for one, so that
 # a symbol tells the index. Nor does it know names of several letters, but under an arrow.
 _ODD_ROOT = re.compile(r"\\sqrt ?\[(\d{0,5}[13579])\]")
-_ODD = "Xi_"
-_POINTS_OF_FIGURE = re.compile(r"\\(?:angle|triangle) ?([A-Z]{2,})")
+_ODD = "Xi_"  # \Xi of an answer is not read
+_POINTS_OF_FIGURE = re.compile(r"\\(?:angle|triangle) ?\{?([A-Z]{2,})\}?")
 
 # The caller guards the time; math-verify warns on every call that it does not.
 logging.getLogger("math_verify").setLevel(logging.CRITICAL)
@@ -62,22 +64,22 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
 
     What cannot be decided is wrong.
     """
-    reasons: set[str] = set()
+    seen: set[str] = set()
 
     def noted(one: str, other: str) -> bool:
         verdict, reason = _decided(one, other)
-        reasons.add(reason)
+        seen.add(reason)
         return verdict
 
     try:
         right = bool(equality.equal(gold, answer, noted))
     except MemoryError:
-        return False, "memory limit"
+        return False, reasons.MEMORY
     except Exception as error:  # sympy raises of many kinds on answers that make no sense
-        return False, f"cannot be compared: {type(error).__name__}"
-    if not right and UNREADABLE in reasons:
-        return False, UNREADABLE
-    return right, "math-verify" if "math-verify" in reasons else "algebra"
+        return False, f"{reasons.NOT_COMPARED}: {type(error).__name__}"
+    if not right and reasons.UNREADABLE in seen:
+        return False, reasons.UNREADABLE
+    return right, reasons.MATH_VERIFY if reasons.MATH_VERIFY in seen else reasons.ALGEBRA
 
 
 def decide(gold: str, answer: str) -> bool:
@@ -93,25 +95,25 @@ def _decided(gold: str, answer: str) -> tuple[bool, str]:
     """A verdict and what decided it."""
     settled = equality.exact(gold, answer)
     if settled is not None:
-        return settled, "algebra"
+        return settled, reasons.ALGEBRA
     equations = sides(gold), sides(answer)
     if max(map(len, equations)) > 1:
         if min(map(len, equations)) == 1:
-            return False, "algebra"
+            return False, reasons.ALGEBRA
         return _equations_equal(*equations)
     left, right = _read(gold), _read(answer)
     if left is None or right is None:
-        return False, UNREADABLE
+        return False, reasons.UNREADABLE
     if isinstance(left, sympy.Expr) and isinstance(right, sympy.Expr):
         shown = _shown_digits(gold) or _shown_digits(answer)
-        return _expressions_equal(left, right, shown), "algebra"
-    if _is_inequality(left) and _is_inequality(right) and _inequalities_equal(left, right):
-        return True, "algebra"
-    return bool(
-        verify(left, right, timeout_seconds=None, allow_set_relation_comp=True)
-    ), "math-verify"
+        return _expressions_equal(left, right, shown), reasons.ALGEBRA
+    if _is_inequality(left) and _is_inequality(right):
+        return _inequalities_equal(left, right), reasons.ALGEBRA
+    same = verify(left, right, timeout_seconds=None, allow_set_relation_comp=True)
+    return bool(same), reasons.MATH_VERIFY
 
 
+@lru_cache(maxsize=256)  # a gold is compared with many
 def _read(text: str) -> sympy.Basic | None:
     """The sympy object that a text spells, decimals as exact fractions; None if unreadable."""
     value = equality.number(text)
@@ -148,7 +150,7 @@ def _is_odd_root(found: sympy.Basic) -> bool:
 def _index(power: sympy.Pow) -> dict[sympy.Symbol, int]:
     """The symbols that stand for odd indices in an exponent."""
     marked = (each for each in power.exp.free_symbols if str(each).startswith(_ODD))
-    return {each: int(str(each).removeprefix(_ODD)) for each in marked}
+    return {each: int(re.sub(r"\D", "", str(each))) for each in marked}  # Xi_3, Xi_{11}
 
 
 def _real_power(power: sympy.Pow) -> sympy.Expr:
@@ -231,11 +233,11 @@ def _equations_equal(gold: list[str], answer: list[str]) -> tuple[bool, str]:
     """Whether two equations are the same, and what decided it."""
     read = [[_read(side) for side in equation] for equation in (gold, answer)]
     if not all(isinstance(side, sympy.Expr) for equation in read for side in equation):
-        return False, UNREADABLE
+        return False, reasons.UNREADABLE
     if len(gold) != 2 or len(answer) != 2:
-        return False, "algebra"
+        return False, reasons.ALGEBRA
     left, right = (sympy.Add(one, sympy.Mul(-1, other)).doit() for one, other in read)
-    return _proportional(left, right) is not None, "algebra"
+    return _proportional(left, right) is not None, reasons.ALGEBRA
 
 
 def _is_inequality(found: sympy.Basic) -> bool:

@@ -10,13 +10,15 @@ letter counts, and a letter with another beside it is no choice.
 import re
 
 from exgrpo import characters, latex
+from exgrpo.number_words import MAY_BE_COUNTED, makes_another_value
 
-_BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])(?:\s*(?=\{)|[^\S\n]*)")
+_BOX = re.compile(r"\\(?:boxed|fbox)(?![a-zA-Z])(?:[\s~]*(?=\{)|(?:[^\S\n]|~)*)")
 # Behind the name of the command where it is spoken of: "with \boxed as asked".
 _SPOKEN_OF = re.compile(r"[-(\[*'\"` ]{0,3}(?:[^\W\d_]{2}|$)|[\s.,;:!?)\]}*'\"`]")
 # What a box without braces holds, besides an argument as `exgrpo.latex` reads it.
 _BARE_BOX = re.compile(
-    r"[-+−]?\s*(?:\d+(?:\.\d+)?|\$+[^$\n]+\$+|\\?[(\[][^()\[\]\n]*[)\]]|(?P<argument>))"
+    r"[-+−]?\s*(?:\d+(?:\.\d+)?|\$+[^$\n]+\$+"
+    r"|(?:\\left\s*)?(?:\\?[(\[][^()\[\]\n]*[)\]]|\\\{[^\n]*?\\\})|(?P<argument>))"
 )
 _STATED = re.compile(
     r"\b(answer|result)\b(?:\s+is\b|\s*:)+(?:\s+(?:therefore|thus|hence|then|simply|equal\s+to)\b)*"
@@ -33,14 +35,18 @@ _NUMBER_IN_PROSE = re.compile(
 )
 # A number is only part of a formula, or denied, by what is before or behind it.
 _PART_BEFORE = re.compile(
-    r"(?:[\^_{+/×÷·√<>≤≥≠≈~−–-]|(?<!\*)\*|\\(?!q?quad|text)[a-zA-Z]+"
-    r"|\b(?i:not|minus|plus|times|over|than|about|approximately|roughly|nearly|almost))\s?\Z"
-    r"|[a-zA-Z]\(?\Z"
+    r"(?:[\^_{+/×÷·√<>≤≥≠≈~−–-]|(?<!\*)\*|\\(?!q?quad|text)[a-zA-Z]+(?:_\{?\w+\}?)?"
+    r"|\b(?i:not|\w+n['’]t|never|minus|plus|times|over|than|about|approximately|roughly|nearly"
+    r"|almost|around|least|most|mod|modulo|base|log|ln|\d or|between \S+ and))\s?\Z"
+    r"|[a-zA-Z]\(?\Z|\d(?: : ?|:)\Z"
 )
 _PART_BEHIND = re.compile(
-    r" ?(?:[\^_!+/×÷·√<>]|\*(?!\*)|[-−–] ?(?:[\d\\(]|[a-zA-Z](?![a-zA-Z]))"
-    r"|\\(?:pi|sqrt|frac|cdot|times|div|[lc]?dots)(?![a-zA-Z]))|[a-zA-Z](?![a-zA-Z])"
+    r" ?(?:[\^_!+/×÷·√<>]|\*(?!\*)|[-−–] ?(?:[\d\\(]|[a-zA-Z](?![a-zA-Z]))|:\d"
+    r"|\\(?:pi|sqrt|frac|cdot|times|div|[lc]?dots)(?![a-zA-Z]))|[a-zA-Z](?![a-zA-Z])|['′]"
+    r"|(?i:st|nd|rd|th)\b"
 )
+_WORD_BEHIND = re.compile(r"[\s-]*(?:\\text\{\s*)?([^\W\d_]+)")
+_CALCULATOR = re.compile(r"<<[^<>\n]*=[^<>\n]*>>")  # of GSM8K: 3+15 = <<3+15=18>>18
 _LONGEST_WORD = 20  # characters before a number that are looked at
 # In dollars, and no other one beside it: $5$ or $6$.
 _FORMULA = re.compile(r"\$+((?:\\.|[^$\n\\])+)\$+(?!\$|[\s,]*(?:(?:or|and) )?\$| or \d)")
@@ -63,8 +69,10 @@ _BARE = re.compile(
 )
 # Another letter, in brackets or with nothing of its own behind it.
 _OTHER = r"(?:[(\[]\s*[A-J]\s*[)\]]|[A-J](?![\w'’])(?=[\W_]*$|\s*[,;/&|)\]]|\s+(?:and|or)\b))"
+_CORRECTION = r"(?i:no|wait|actually|sorry|rather|i mean|final(?:ly)?|it['’]?s)"
 _BETWEEN = (
-    r"\b(?i:and|or|nor|to|not|no|but|wait|actually|maybe|perhaps|instead of|rather than|option)\b"
+    rf"\b(?:{_CORRECTION}|(?i:and|or|nor|to|not|but|vs|versus|then|over|x|maybe|perhaps|instead of"
+    r"|rather than|option))\b"
 )
 _BESIDE = re.compile(
     rf"\s*[(\[]?\s*(?:{_BETWEEN}|\\[a-zA-Z]+|[^\w\s.:()\[\]\\])"
@@ -72,26 +80,27 @@ _BESIDE = re.compile(
     r"|[\s,;]*\(?(?:or|but|maybe|perhaps)(?![\w-])"
 )
 _ONLY_LETTERS = re.compile(r"(?:\W*[A-J](?!\w))+\W*")
-_CORRECTED = re.compile(rf"\b(?i:no|wait|actually)\b[\s,]*{_OTHER}\W*$")
+_CORRECTED = re.compile(rf"\b{_CORRECTION}\b[\s,:]*{_OTHER}\W*$")
 _NEXT_OPTION = re.compile(r"(?:[,;/&|]|\b(?:and|or)\b) ?(?:[(\[][A-J][)\]]|(?P<point>[A-J][.:] ))")
 # Words that say of a choice whether it is right; those that take it back.
 _TAKING_BACK = frozenset(
     """
-    wrong incorrect eliminated rejected excluded out fails not isn't wasn't doesn't didn't cannot
-    can't couldn't could might may seems looks ✗ ✘ ❌
+    wrong incorrect eliminated rejected excluded out impossible guess fails not isn't wasn't doesn't
+    didn't cannot can't couldn't could might may seems looks ✗ ✘ ❌
     """.split()  # noqa: SIM905
 )
 _SAID_OF_IT = _TAKING_BACK | frozenset(
     """
     is was be does did can must the a it right correct true false answer option choice one work hold
-    fit apply definitely clearly probably
+    fit apply definitely clearly probably ruled crossed my first
     """.split()  # noqa: SIM905
 )
 _CLAUSE_END = re.compile(r"[.,;:!?)\]]|\b(?:since|because|as|so)\b|$")
 _LAST_BRACKETS = re.compile(r"[(\[]([^()\[\]]*)[)\]]\W*$")
 # What takes back a letter that does not stand apart: another, or a verb that does not confirm it.
 _HEDGE = re.compile(
-    r"[\s,;:]*(?:[,;/&|]|(?:and|or)\b|and/or)[\s(\[]*(?i:option\s+)?[A-Z](?![\w'])"
+    r"\s*(?i:not|except)\W*$|[^a-zA-Z]*[-+*/]\s*[A-J](?!\w)"
+    r"|[\s,;:]*(?:[,;/&|]|(?:and|or)\b|and/or)[\s(\[]*(?i:option\s+)?[A-Z](?![\w'])"
     r"|\s*[(\[]*[A-Z][\s)\]]*(?:$|[.,;:/&|]|(?:and|or)\b)|\s*(?i:wrong|incorrect|eliminated)\b"
     r"|\s+(?:isn't|does|doesn't|did|didn't|fails|are|can|cannot|can't|could|would|may|might|think|guess)\b"
     r"|\s+(?:is|was|looks|seems)\b"
@@ -137,6 +146,7 @@ def stated_answer(text: str, letter: bool) -> str | None:
 
     With `letter` only the sentence "answer is ..." counts, since prose is full of letters.
     """
+    text = _CALCULATOR.sub("", text)
     found = list(_STATED.finditer(text))
     found = [each for each in found if each[1].lower() == "answer"] or found
     found = found or ([] if letter else list(_LABELLED.finditer(text)))
@@ -159,7 +169,9 @@ def _whole(number: re.Match[str]) -> str | None:
     start, text = number.start(), number.string
     before = text[max(0, start - _LONGEST_WORD) : start]
     part = _PART_BEFORE.search(before) or _PART_BEHIND.match(text, number.end())
-    return None if part else number[0].rstrip(",")
+    word = _WORD_BEHIND.match(text, number.end())
+    other = word and word[1].lower() not in MAY_BE_COUNTED and makes_another_value(word[1])
+    return None if part or other else number[0].rstrip(",")
 
 
 def choice(answer: str) -> str | None:
@@ -190,7 +202,7 @@ def _offers_another(letter: str, rest: str, point: bool) -> bool:
 def _taken_back(rest: str) -> bool:
     """Whether a clause right behind a letter, or the last one in brackets, says that it is wrong.
 
-    Only a clause of nothing else: options may be "cannot exist" or "not guilty".
+    Only a clause of nothing else: options may be "cannot exist", "not guilty" or "impossible".
     """
     said = rest.lstrip(" (,;:[-")
     end = _CLAUSE_END.search(said)
@@ -198,4 +210,5 @@ def _taken_back(rest: str) -> bool:
     if last := _LAST_BRACKETS.search(rest):
         clauses.append(last[1])
     found = [set(re.findall(r"[^\W\d_][\w'’]*|[✗✘❌]|\d+", clause.lower())) for clause in clauses]
-    return any({"not"} != words <= _SAID_OF_IT and words & _TAKING_BACK for words in found)
+    found = [words for words in found if words not in ({"not"}, {"impossible"})]
+    return any(words <= _SAID_OF_IT and words & _TAKING_BACK for words in found)

@@ -12,17 +12,23 @@ a number must be written; letters that spell something (ABC, cat) are no product
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import cache
+from itertools import chain
 
 from exgrpo.normal_form import LONGEST_ANSWER
 from exgrpo.structure import (
     bare,
+    in_one_unknown,
     in_usual_order,
+    is_letter,
     is_name,
+    is_set,
     name,
     same_call,
     sides,
     structure,
     unnamed,
+    without_names,
 )
 
 MOST_PARTS = 100  # members of a list, set or matrix that are compared
@@ -35,6 +41,7 @@ _DENIAL = re.compile(
     r"(?i)\b(?:not|never|no(?!\.)|isn|wrong|false|approximately|about|almost|nearly)\b"
 )
 _SET_OF_NUMBERS = re.compile(r"[<>]|\\(?:le|ge|cup|cap|infty|mathbb|setminus)(?![a-zA-Z])")
+_INTERVALS = {"()", "[]", "(]", "[)"}
 _CLOSED_INFINITY = re.compile(r"\\infty ?\]|\[-\\infty")
 # Letters and the blanks and apostrophes between them.
 _WORDS = re.compile(r"[^\W\d_]+(?:[ '][^\W\d_]+)*")
@@ -57,7 +64,7 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
     spelled = _words_equal(gold, answer)
     if spelled is not None:
         return spelled
-    plain = bare(_unquoted(gold)), bare(_unquoted(answer))
+    plain = bare(_unquoted(gold)), bare(_unquoted(in_one_unknown(gold, answer)))
     if plain != (gold, answer):
         return equal(*plain, decide)
     if bool(_CLOSED_INFINITY.search(gold)) != bool(_CLOSED_INFINITY.search(answer)):
@@ -79,13 +86,19 @@ def equal(gold: str, answer: str, decide: Decide) -> bool | None:
     if kind == "list":
         return _paired(parts, others, decide)
     if kind in ("set", "union"):
-        found = [_any(equal(g, a, decide) for a in others) for g in parts]
-        wanted = [_any(equal(g, a, decide) for g in parts) for a in others]
-        same = _all(found + wanted)
-        return decide(gold, answer) if kind == "union" and same is False else same
+        same = cache(lambda g, a: _members_equal(g, a, decide))
+        found = (_any(same(g, a) for a in others) for g in parts)
+        wanted = (_any(same(g, a) for g in parts) for a in others)
+        verdict = _all(chain(found, wanted))
+        return decide(gold, answer) if kind == "union" and verdict is False else verdict
     if len(parts) != len(others):
         return False
-    return _all(equal(g, a, decide) for g, a in zip(parts, others, strict=True))
+    return _all(_members_equal(g, a, decide) for g, a in zip(parts, others, strict=True))
+
+
+def _members_equal(gold: str, answer: str, decide: Decide) -> bool | None:
+    r"""Two members of what has several, where a set of one is not the same as its member."""
+    return is_set(gold) == is_set(answer) and equal(gold, answer, decide)
 
 
 def _denied(text: str) -> bool:
@@ -99,7 +112,7 @@ def _paired(parts: list[str], others: list[str], decide: Decide) -> bool | None:
         return False
     left, still_open = list(others), False
     for part in parts:
-        verdicts = [equal(part, other, decide) for other in left]
+        verdicts = [_members_equal(part, other, decide) for other in left]
         if True in verdicts:
             left.pop(verdicts.index(True))
         elif None in verdicts:
@@ -115,9 +128,9 @@ def exact(gold: str, answer: str) -> bool | None:
         return True
     if _has_base(gold) or _has_base(answer):
         return False
-    sides = _decimal(gold), _decimal(answer)
-    if None not in sides:
-        return sides[0] == sides[1]
+    decimals = _decimal(gold), _decimal(answer)
+    if None not in decimals:
+        return decimals[0] == decimals[1]
     numbers = number(gold), number(answer)
     if None not in numbers:
         return numbers[0] == numbers[1]
@@ -224,6 +237,10 @@ def _has_base(text: str) -> bool:
 
 
 def _scalars_equal(gold: str, answer: str, decide: Decide) -> bool | None:
+    if is_set(gold) and is_set(answer):
+        return _members_equal(gold[2:-2], answer[2:-2], decide)
+    if any(is_set(each) and is_set(each[2:-2]) for each in (gold, answer)):
+        return False
     equation, claimed = sides(gold), sides(answer)
     if len(equation) == len(claimed) == 1:
         return decide(gold, answer)
@@ -232,24 +249,25 @@ def _scalars_equal(gold: str, answer: str, decide: Decide) -> bool | None:
     value = unnamed(gold)
     if len(sides(value)) > 1:
         return decide(gold, answer)
-    ends_in_it = _chain_equal(value, claimed, decide)
+    ends_in_it = _chain_equal(value, claimed, decide, name(gold))
     if len(equation) > 1 and len(claimed) > 1:  # they may be the same: y=2x, y-2x=0
         return _any([ends_in_it, ends_in_it is not True and decide(gold, answer)])
     return ends_in_it
 
 
-def _chain_equal(value: str, chain: list[str], decide: Decide) -> bool | None:
+def _chain_equal(value: str, claimed: list[str], decide: Decide, own: str) -> bool | None:
     """Whether a chain of equations ends in the value: each side before is it, or a name of it.
 
-    A letter may name a number behind it as well: 5=x.
+    own: the name that the gold has for it; the first in the chain is of the same. A letter may name
+    the value behind it as well: 5=x.
     """
-    if len(chain) > MOST_PARTS:
+    if len(claimed) > MOST_PARTS:
         return False
-    if len(chain) > 1 and number(value) is not None and re.fullmatch("[a-zA-Z]", chain[-1]):
-        chain = chain[:-1]
-    while len(chain) > 1 and is_name(chain[0]):
-        chain = chain[1:]
-    return _all(equal(value, side, decide) for side in reversed(chain))
+    if len(claimed) > 1 and is_letter(claimed[-1], value):
+        claimed = claimed[:-1]
+    while len(claimed) > 1 and is_name(claimed[0], value, own):
+        claimed, own = claimed[1:], ""
+    return _all(equal(value, side, decide) for side in reversed(claimed))
 
 
 def _coordinates(
@@ -268,9 +286,12 @@ def _coordinates(
 
 def _unlike_equal(gold: str, answer: str, decide: Decide) -> bool | None:
     """Two answers of unlike structure: equal only behind a name, or as sets of numbers."""
-    plain_gold, plain_answer = unnamed(gold), unnamed(answer)
-    if (plain_gold, plain_answer) != (gold, answer):
-        return equal(plain_gold, plain_answer, decide)
+    plain = without_names(gold), without_names(answer)
+    if plain != (gold, answer):
+        return equal(*plain, decide)
+    kinds = structure(gold)[0], structure(answer)[0]
+    if {"list", "set"}.intersection(kinds) and _INTERVALS.intersection(kinds):
+        return False  # two numbers are not all between them
     return decide(gold, answer) if _SET_OF_NUMBERS.search(gold + answer) else False
 
 

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
-from exgrpo import answers, equality, normal_form
+from exgrpo import answers, equality, latex, normal_form, reasons
 from exgrpo.errors import UserError
 from exgrpo.question_settings import Grading
 
 THINK_END = "</think>"
 _START_LIMIT = 120.0  # seconds for a worker to load sympy on a busy machine
 _SERVICE_LIFE = 1000  # comparisons after which a worker is replaced, so that caches never pile up
+_DEEPEST = 100  # brackets in brackets of an answer that is compared
 _UNREADABLE = {"none", "null", "nan", "n/a", "see figure", "see solution"}
 
 
@@ -143,33 +144,35 @@ def _settle(item: Answer) -> Verdict | _Open:
     """Everything that exact text can settle; the comparison still open otherwise."""
     gold, response, rules = item.gold, item.response, item.rules
     if not _readable(gold):
-        return Verdict(None, None, False, "the gold cannot be read")
+        return Verdict(None, None, False, reasons.NO_GOLD)
     letter = _asks_letter(gold, rules)
     wanted = answers.choice(gold) if letter else None
     if letter and wanted is None:
-        return Verdict(None, None, False, "the gold is not the letter of a choice, a capital")
+        return Verdict(None, None, False, reasons.NO_GOLD_LETTER)
     if rules.think:
         if THINK_END not in response:
-            return Verdict(False, None, False, "no closing think tag")
+            return Verdict(False, None, False, reasons.NO_THINK_END)
         response = response.rpartition(THINK_END)[2]
     extracted = answers.last_box(response)
     if extracted is None and rules.prose:
         extracted = answers.stated_answer(response, letter)
     if extracted is None:
-        return Verdict(False, None, False, "no answer")
+        return Verdict(False, None, False, reasons.NO_ANSWER)
     if letter:
         chosen = answers.choice(extracted)
         if chosen is None:
-            return Verdict(False, extracted, False, "no choice in the answer")
-        return Verdict(chosen == wanted, extracted, True, "choice")
+            return Verdict(False, extracted, False, reasons.NO_CHOICE)
+        return Verdict(chosen == wanted, extracted, True, reasons.CHOICE)
     if gold.strip() == extracted:
-        return Verdict(True, extracted, True, "same text")
+        return Verdict(True, extracted, True, reasons.SAME_TEXT)
     try:
         pair = _Open(*normal_form.tidy_both(gold, extracted), extracted)
+        if max(map(latex.depth, (pair.gold, pair.answer))) > _DEEPEST:
+            return _verdict(pair, False, reasons.TOO_DEEP)
         equal = equality.equal(pair.gold, pair.answer, equality.exact)
     except RecursionError:
-        return Verdict(False, extracted, True, "nested too deep")
-    return pair if equal is None else _verdict(pair, equal, "exact")
+        return Verdict(False, extracted, True, reasons.TOO_DEEP)
+    return pair if equal is None else _verdict(pair, equal, reasons.EXACT)
 
 
 def _verdict(pair: _Open, correct: bool | None, reason: str) -> Verdict:
@@ -229,7 +232,7 @@ class _Worker:
             return _verdict(pair, *reply)
         code = self.process.wait()
         if code == -signal.SIGPROF:
-            return _verdict(pair, False, "time limit")
+            return _verdict(pair, False, reasons.TIME)
         if self._timed_out:
             return _verdict(pair, None, "grader failed: a worker did not run")
         return _verdict(pair, None, f"grader failed: a worker ended with code {code}")

@@ -3,6 +3,7 @@ r"""What the commands of LaTeX take: an argument in braces, a command with its o
 Read as prefix notation, so that neither depth nor length needs more than linear time.
 """
 
+import itertools
 import re
 
 _WANTED = dict.fromkeys(("frac", "dfrac", "tfrac", "cfrac", "binom"), 2) | dict.fromkeys(
@@ -17,6 +18,7 @@ _UNIT = re.compile(
     rf"|(?P<script>[\^_])\s*(?=\\(?:{'|'.join(_WANTED)})(?![a-zA-Z]))|\\.|\s+|.",
     re.S,
 )
+_BRACKETS = re.compile(r"[(\[{)\]}]")
 _BRACES = re.compile(r"\\.|[{}]", re.S)
 
 
@@ -30,6 +32,21 @@ def closing_braces(text: str) -> dict[int, int]:
         elif brace[0] == "}" and opened:
             closing[opened.pop()] = brace.start()
     return closing
+
+
+def depth(text: str) -> int:
+    """How many brackets stand in brackets, at the deepest."""
+    steps = (1 if each in "([{" else -1 for each in _BRACKETS.findall(text))
+    return max(itertools.accumulate(steps), default=0)
+
+
+def ungrouped(text: str) -> str:
+    """A text without braces around all of it, however many there are."""
+    closing = closing_braces(text)
+    start, end = 0, len(text)
+    while closing.get(start) == end - 1:
+        start, end = start + 1, end - 1
+    return text[start:end].strip()
 
 
 def argument_end(text: str, start: int, closing: dict[int, int]) -> int:

@@ -16,14 +16,17 @@ _GREEK = """
     αalpha βbeta γgamma δdelta εepsilon ζzeta ηeta θtheta κkappa λlambda μmu νnu ξxi πpi ρrho σsigma
     τtau φphi χchi ψpsi ωomega ΓGamma ΔDelta ΘTheta ΛLambda ΣSigma ΦPhi ΨPsi ΩOmega
     """.split()  # noqa: SIM905
+_CURRENCIES = "€£¥₹₩₽₺₱฿¢"
+_MONEY = re.compile(rf"\\\$|[{_CURRENCIES}]|^[^$]*\$[^$]*$")  # $5, but not $5$
 _SIGNS = str.maketrans(
     {
         "−": "-", "–": "-", "‐": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ",
         "∙": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "∗": "*", "°": r"^\circ ", "’": "'", "′": "'",
         "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ",
-        "⩾": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ", "∈": r"\in ", "∅": r"\emptyset ",
+        "⩾": r"\ge ", "≦": r"\le ", "≧": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∓": r"\mp ",
+        "∈": r"\in ", "∅": r"\emptyset ", "∠": r"\angle ",
     }
-    | dict.fromkeys("€£¥₹₩₽₺₱฿¢", " ")
+    | dict.fromkeys(_CURRENCIES, " ")
     | dict.fromkeys("“”„«»", "")
     | {name[0]: rf"\{name[1:]} " for name in _GREEK}
 )  # fmt: skip
@@ -39,8 +42,6 @@ _PUNCTUATION = r"(?<![\s.,;:。，])[\s.,;:。，]+$"  # the look-behind keeps i
 # Style, spacing and signs of one meaning in one spelling.
 _SPELLING = _compiled(
     (r"\s+", " "),
-    (r"√\s*(\d+|\w)", r"\\sqrt{\1}"),
-    (r"√", r"\\sqrt"),
     (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])\.?", ""),
     (r"\\(?:displaystyle|textstyle|limits|rm|bf)(?![a-zA-Z])", ""),
     (r"\\(?:text)?color\s*\{[^{}]*\}", ""),
@@ -54,16 +55,17 @@ _SPELLING = _compiled(
         r" \1\2 ",
     ),
     (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|mathit|textnormal)(?![a-zA-Z])", r"\\text"),
-    (r"^\\(?:boldsymbol|bm)\s*\{([^{}]*)\}$", r"\1"),
+    (r"^\\(?:boldsymbol|bm|underline)\s*\{([^{}]*)\}$", r"\1"),
     (r"\\(?:boldsymbol|bm)(?![a-zA-Z])", ""),
     (r"\\varnothing(?![a-zA-Z])|^\\\{\s*\\\}$", r"\\emptyset "),
     (r"\\\\\[[\d.]+ ?(?:pt|em|ex|mm|cm)\]", r"\\\\"),  # space between rows
     (r"\{:\}", ":"),
     (  # thousands in TeX, and of Switzerland
-        r"(?<![\d.,}'])[1-9]\d{0,2}(?:(?:\{,\}\d{3})+|(?:,\\!\d{3})+|(?:'\d{3})+)(?![\d{'])",
+        r"(?<![\d.'])(?<!\{,\})[1-9]\d{0,2}"
+        r"(?:(?:\{,\}(?:\\[!,])?\d{3})+|(?:,\\! ?\d{3})+|(?:'\d{3})+)(?![\d{'])",
         lambda found: re.sub(r"\D", "", found[0]),
     ),
-    (r"(?<![\d.,}])(\d+)\{,\}(\d+)(?![\d{])", r"\1.\2"),  # a decimal comma in TeX
+    (r"(?<![\d.])(?<!\{,\})(\d+)\{,\}(\d+)(?![\d{])", r"\1.\2"),  # a decimal comma in TeX
     (r"\.\.\.|\\[cl]?dots(?![a-zA-Z])", r"\\ldots "),
     (r"(?<!\\)\\[,;:!> ]|~", " "),
     (r"(?<=\d)\s+(?=\d{3}(?![\d/]))", ""),  # 1 000
@@ -91,8 +93,8 @@ _STRUCTURE = _compiled(
         r"(?:(?<=\\frac\{)|(?<=\\sqrt\{)|(?<=\}\{))([1-9]\d{0,2}(?:,\d{3})+)(?=\})",
         lambda found: found[1].replace(",", ""),
     ),
-    (  # of a clock's time; no unit, for it can differ
-        r"(?<=:\d\d)\s*(?:\\text\{\s*)?([apAP])\.?[mM]\.?\s*\}?$",
+    (  # of a time; no unit, for it can differ
+        r"(?:(?<=:\d\d)\s*(?:\\text\{\s*)?|(?<=\d)\s*\\text\{\s*)([apAP])\.?[mM]\.?\s*\}?$",
         lambda found: rf"\mathrm{{{found[1].lower()}m}}",
     ),
     (r"(\d|\))_\s*\{\s*\\text\{\s*(\d+)\s*\}\s*\}", r"\1_{\2}"),  # a base
@@ -106,6 +108,7 @@ _FORM = _compiled(
     (r"(\^\d)(?=[a-zA-Z])", r"\1 "),
     (_PUNCTUATION, ""),
     (r"(?<=\W) | (?=\W)", ""),
+    (r"^=(?=.)", ""),
 )
 _BLANKS = re.compile(r"\s\s+")
 _HALF_OF_DAY = re.compile(r"\\mathrm\{[ap]m\}$")
@@ -119,14 +122,16 @@ def tidy(answer: str, thousands: bool = True) -> str:
     """
     if len(answer) > LONGEST_ANSWER:
         return answer
-    text = characters.plain(answer).translate(_SIGNS)
+    text = characters.plain(answer)
+    money = _MONEY.search(text) is not None
+    text = text.translate(_SIGNS)
     if text.isdecimal() or len(text) > LONGEST_ANSWER:
         return text
     text = _rewritten(text, _SPELLING)
     if thousands:
         text = _THOUSANDS.sub(lambda found: found[1].replace(",", ""), text)
-    text = _rewritten(_ungrouped(latex.braced(text)), _STRUCTURE)
-    text = _rewritten(units.without_unit(text), _FORM)
+    text = _rewritten(latex.ungrouped(latex.braced(text)), _STRUCTURE)
+    text = _rewritten(units.without_unit(text, money), _FORM)
     if only := _ONLY_TEXT.fullmatch(text):
         words = only[1].strip().rstrip(" .")
         return tidy(words, thousands) if re.search(r"\d", words) else f'"{words}"'
@@ -139,15 +144,6 @@ def _rewritten(text: str, rewrites: Sequence[tuple[re.Pattern[str], object]]) ->
         if "  " in text:  # so that no pattern meets a long run of blanks
             text = _BLANKS.sub(" ", text)
     return text
-
-
-def _ungrouped(text: str) -> str:
-    """A text without braces around all of it."""
-    closing = latex.closing_braces(text)
-    start, end = 0, len(text)
-    while closing.get(start) == end - 1 and start < end:
-        start, end = start + 1, end - 1
-    return text[start:end].strip()
 
 
 def tidy_both(gold: str, answer: str) -> tuple[str, str]:

@@ -5,13 +5,14 @@
 
 import re
 
-OTHER_VALUE = frozenset(
+_OTHER_VALUE = frozenset(
     """
     mod modulo base remainder rem with choose times plus minus squared cubed dozen dozens score
-    hundred thousand million billion trillion pairs pair half halves quarters thirds tenths
-    hundredths factorial or over percentage
+    pairs pair factorial or over percentage
     """.split()  # noqa: SIM905
 )
+# Of those the ones that may as well be what is counted: "5 times a day".
+MAY_BE_COUNTED = frozenset(("times", "pair", "pairs", "percentage"))
 # Number words by how they end, so that there is no largest one: "months" and "lengths" are none.
 _NUMERAL = re.compile(
     r"zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -24,6 +25,6 @@ _NUMERAL = re.compile(
 )
 
 
-def is_numeral(word: str) -> bool:
-    """Whether a word says how many: `twenty`, `millionths`, `lakh`."""
-    return _NUMERAL.fullmatch(word) is not None
+def makes_another_value(word: str) -> bool:
+    """Whether a number with this word behind it is another one: `squared`, `twenty`, `lakh`."""
+    return word.lower() in _OTHER_VALUE or _NUMERAL.fullmatch(word) is not None

@@ -18,7 +18,9 @@ Point = dict[sympy.Symbol, sympy.Rational]
 _SCALES = (997, 89, 13, 3)  # denominators of numerators to a thousand: from below one to far away
 _AT_EACH_SCALE = 4  # so that two symbols have each pair of signs
 _WHOLE = 7  # whole numbers from 1, where (-1)^n is real
-_FAR_WHOLE = (10, 16, 27, 64, 100, 999)  # and these, where a floor or ceiling makes steps
+# And these, where a floor or ceiling makes steps, also on both sides of the constants in it.
+_FAR_WHOLE = (10, 16, 27, 64, 100, 999)
+_MOST_CONSTANTS = 8
 _COUNTERS = frozenset("ijklmnpqrstKMN")  # letters that stand for whole numbers in a floor
 _MOST_TURNS = 12  # places of change that are looked at, for each symbol
 _MOST_DEGREE = 8  # of a polynomial whose roots are such places
@@ -39,9 +41,17 @@ def points(sides: list[sympy.Expr], symbols: list[sympy.Symbol]) -> list[Point]:
     for point in range(_WHOLE):  # the symbols differ, and so does their parity
         numbers = [(point + 3 * index) % _WHOLE + 1 for index in range(len(symbols))]
         found.append(dict(zip(symbols, map(sympy.Integer, numbers), strict=True)))
-    for point in _FAR_WHOLE if steps else ():
+    for point in (*_FAR_WHOLE, *_constants(sides)) if steps else ():
         found.append({s: sympy.Integer(point + 7 * i) for i, s in enumerate(symbols)})
     return found
+
+
+def _constants(sides: list[sympy.Expr]) -> list[int]:
+    """Whole numbers before, at and twice as far as the constants in floors and ceilings."""
+    stepped = set().union(*(side.atoms(sympy.floor, sympy.ceiling) for side in sides))
+    numbers = {number for each in stepped for number in each.atoms(sympy.Rational)}
+    sizes = sorted({abs(each) for number in numbers for each in (number.p, number.q)} - {0, 1})
+    return [near for size in sizes[-_MOST_CONSTANTS:] for near in (size - 1, size, 2 * size)]
 
 
 def value(side: sympy.Expr, at: Point, digits: int) -> sympy.Expr:

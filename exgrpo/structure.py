@@ -5,6 +5,9 @@ All of it is text in normal form; only the standard library is needed, and linea
 
 import itertools
 import re
+from functools import lru_cache
+
+from exgrpo import latex
 
 _MOST_SIGNS = 4  # of `\pm` in one part that are written out: sixteen values
 
@@ -29,8 +32,16 @@ _NAME = re.compile(
     r"|[A-Z]{2,3}|\|[A-Z]{1,2}\||\[[A-Z]{3,6}\]"
     r"|(?:\\text\{|[A-Za-z]{4})[a-zA-Z {}_\\]*"
 )
-_NAMED = re.compile(rf"(?P<name>{_NAME.pattern})(?:=|\\in(?![a-zA-Z]) ?)(?=[^=])")
+SET_BEHIND = r"(?=\\?\{|[(\[].*[,;]|[A-Z]|\\(?:mathbb|emptyset)(?![a-zA-Z]))"  # behind `\in`
+_NAMED = re.compile(rf"(?P<name>{_NAME.pattern})(?:=|\\in(?![a-zA-Z]) ?{SET_BEHIND})(?=[^=])", re.S)
+_FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc|det|dim|deg)(?![a-zA-Z])|['^]")
 _UNKNOWN = re.compile(rf"{_SYMBOL}|\\[a-zA-Z]+")
+# The unknowns of a name: words and capitals side by side, which an expression is only in once.
+_QUANTITY = re.compile(
+    rf"(?P<quantity>\\text\{{[^{{}}]*\}}|[A-Z]{{2,}}|[a-zA-Z]{{4,}}|{_SYMBOL})|\\[a-zA-Z]+"
+)
+_CALL = re.compile(r"([fgh])'*\([^()]*\)")  # its argument is no unknown
+_CALLS_IN_CALLS = 3
 _CONSTANTS = {"e", "i"}
 _PLUS_MINUS = re.compile(r"\\(pm|mp)(?![a-zA-Z]) ?")
 _MATRIX = re.compile(
@@ -44,13 +55,14 @@ _BUILT = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)  # a member is compared with many
 def structure(text: str) -> tuple[str, list[str]]:
     """The kind of an answer and its parts; a scalar is its own only part."""
     comma = "," if "," in text else ";"
     listed, union = split(text, comma), split(text, r"\cup")
     if not (all(listed) and all(union)):  # 1,,2
         return "scalar", [text]
-    if len(listed) == len(union) == 1 and text.startswith(r"\{") and text.endswith(r"\}"):
+    if is_set(text):
         inner = split(text[2:-2], comma)
         members = [sign for part in inner for sign in _signs(part)]
         return ("set", members) if all(inner) and len(members) > 1 else ("scalar", [text])
@@ -71,6 +83,12 @@ def structure(text: str) -> tuple[str, list[str]]:
     if len(ratio := split(text, ":")) > 1 and all(ratio):
         return "ratio", ratio
     return "scalar", [text]
+
+
+def is_set(text: str) -> bool:
+    r"""Whether a text is one pair of `\{` and `\}` with something between."""
+    plain = re.sub(r"\\([{}])", r"\1", text) if text.startswith(r"\{") else ""
+    return text.endswith(r"\}") and latex.closing_braces(plain).get(0) == len(plain) - 1
 
 
 def _times(factor: str, cell: str) -> str:
@@ -118,18 +136,16 @@ def bare(text: str) -> str:
     if built := _BUILT.fullmatch(text):
         unknown, condition = built["unknown"], built["condition"]
         return condition if unknown in _unknowns(condition) else text
-    inner = text[1:-1]
-    grouped = text[:1] + text[-1:] == "{}" and not inner.endswith("\\")
-    return inner.strip() if grouped and _balanced(inner) else text
+    return latex.ungrouped(text)
 
 
-def _balanced(text: str) -> bool:
-    depth = 0
-    for brace in re.findall(r"[{}]", text):
-        depth += 1 if brace == "{" else -1
-        if depth < 0:
-            return False
-    return depth == 0
+def in_one_unknown(gold: str, answer: str) -> str:
+    r"""An answer `\{y \mid y>1\}` in the unknown of a gold `\{x \mid x>1\}`; any other as it is."""
+    wanted, found = _BUILT.fullmatch(gold), _BUILT.fullmatch(answer)
+    if not (wanted and found) or wanted["unknown"] in _unknowns(found["condition"]):
+        return answer
+    of_answer = rf"(\\[a-zA-Z]+)|{found['unknown']}"
+    return re.sub(of_answer, lambda each: each[1] or wanted["unknown"], answer)
 
 
 def name(text: str) -> str:
@@ -144,21 +160,48 @@ def unnamed(text: str) -> str:
     return text[found.end() :] if found else text
 
 
-def is_name(text: str) -> bool:
-    """Whether an equation with this side before names its value.
+def without_names(text: str) -> str:
+    """A text without all the names before it: (1,2) of `A=x=(1,2)`."""
+    start = 0
+    while found := _NAMED.match(text, start):
+        start = found.end()
+    return text[start:]
 
-    An expression in several unknowns does, a+b=5; one in a single unknown is an equation that is
-    still to be solved, 2x=4.
+
+def is_name(side: str, value: str, own: str) -> bool:
+    """Whether an equation with this side before names this value.
+
+    What occurs in the value is no name of it, x=x+1, unless it is the gold's own. An expression in
+    several unknowns is one, a+b=5, where the gold has none of its own; one in a single unknown is
+    an equation that is still to be solved, 2x=4.
     """
-    return _NAME.fullmatch(text) is not None or len(_unknowns(text)) > 1
+    if side == own:
+        return True
+    if _NAME.fullmatch(side):
+        return re.split(r"['^(]", side)[0].strip() not in _unknowns(value)
+    if own:
+        return False
+    for _ in range(_CALLS_IN_CALLS):
+        side = _CALL.sub(r"\1", side)
+    quantities = {found["quantity"] for found in _QUANTITY.finditer(side)} - {None, *_CONSTANTS}
+    apart = _unknowns(side).isdisjoint(_unknowns(value))
+    return apart and (len(quantities) > 1 or quantities == {side})
+
+
+def is_letter(side: str, value: str) -> bool:
+    """Whether a side behind a value is a letter that names it: 5=x."""
+    return len(side) == 1 and side in _unknowns(side) - _unknowns(value)
 
 
 def same_call(one: str, other: str) -> bool:
-    """Whether two names may be of one thing: letters do not matter; f(x) is not f'(x) or f(y)."""
+    r"""Whether two names may be of one thing.
+
+    Letters do not matter; f(x) is not f'(x) or f(y), nor is \sin A \cos A.
+    """
     if not (one and other):
         return True
     (function, _, argument), (other_function, _, another) = one.partition("("), other.partition("(")
-    marks = [re.sub(r"[^'^]", "", called) for called in (function, other_function)]
+    marks = [_FUNCTION.findall(called) for called in (function, other_function)]
     return marks[0] == marks[1] and (argument == another or not (argument and another))
 
 

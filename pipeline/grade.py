@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from exgrpo import reasons
 from exgrpo.errors import UserError
 from exgrpo.golds import gold_of
 from exgrpo.grading import Answer, Grader, Rules, Verdict, rules_of
@@ -25,7 +26,7 @@ MOST_NAMED = 30  # lines without a verdict, kinds, reasons: more are only counte
 STDIN = Path("-")
 _PACKED = {b"PAR1": "Parquet", b"\x1f\x8b": "gzip", b"[": "a JSON array"}  # by how a file begins
 # Reasons, up to their colon, of answers that are wrong because nobody could compare them.
-_NOT_COMPARED = {"cannot be read", "cannot be compared", "nested too deep"}
+_NOT_COMPARED = {reasons.UNREADABLE, reasons.NOT_COMPARED, reasons.TOO_DEEP}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Summary:
                 self.named.append(f"line {line.number}: {verdict.reason}")
         elif not verdict.format_ok:
             self.unanswered[verdict.reason] += 1
-        elif verdict.reason.endswith("limit"):
+        elif verdict.reason in (reasons.TIME, reasons.MEMORY):
             self.limits[verdict.reason] += 1
         elif (reason := verdict.reason.partition(":")[0]) in _NOT_COMPARED:
             self.not_compared[reason] += 1
@@ -166,7 +167,7 @@ def _line(number: int, line: bytes, rules: Rules) -> Line:
     try:
         gold = gold_of(exact["gold"], "")  # as written: a float would round it
     except UserError:
-        return Line(number, own, None, problem=f"the gold cannot be read: {_short(row['gold'])}")
+        return Line(number, own, None, problem=f"{reasons.NO_GOLD}: {_short(row['gold'])}")
     kind, foreign = row.get("kind"), None
     if kind not in (None, ""):
         try:

@@ -40,6 +40,13 @@ def test_any_real_option_may_follow_its_letter(form: str) -> None:
             "(B) x = 3, y = 4",
         ),
         *("(B) cannot exist", "(B) can be treated", "(B) not guilty", "(B) False, False"),
+        *(
+            "(B) impossible",
+            "(B) Impossible to say",
+            "(B) vs. the state",
+            "(B) over the moon",
+            "B 12",
+        ),
         *("(B) is making what she would make", "(B) neither A nor C", "(B) B", r"(B) \frac12"),
         *(
             "（B）",
@@ -72,6 +79,10 @@ def test_a_choice(text: str) -> None:
             "(B) isn't it",
             "(B) or maybe C",
         ),
+        *("B vs C", "B vs. C", "B versus C", "B then C", "(B) then (C)", "B over C", "B 12+C"),
+        *("(B) wait, it's (C)", "(B) sorry, C", "(B) I mean (C)", "(B) rather (C)", "(B) x (C) ✓"),
+        *("(B) crossed out", "(B) ruled out", "(B) is ruled out", "(B) is impossible", "B except"),
+        *(r"B \text{not}", "(B) was my first guess, final: C", "(B) foo, final: C"),
         *("B is false", "B cannot be", "(B) ❌", "(B) and/or (C)", "Ｂ or Ｃ", "Not (B)"),
     ],
 )

@@ -21,7 +21,7 @@ from exgrpo.judges.arithmetic import (
 )
 from exgrpo.judges.notation import plain
 from exgrpo.judges.rounding import agree
-from exgrpo.number_words import OTHER_VALUE, is_numeral
+from exgrpo.number_words import makes_another_value
 
 MOST = 1000  # possible equations of one text that are looked at
 
@@ -59,7 +59,7 @@ _SHORT_WORDS = re.compile(
     r"is|so|we|to|or|as|at|by|if|it|he|in|an|be|on|of|no|us|my|do|up|cm|mm|km|kg|ml|ft|mg",
     re.I,
 )
-# Words that make another value of the number behind them; of one before them: `OTHER_VALUE`.
+# Words that make another value of the number behind them; of one before: `makes_another_value`.
 _BEFORE = re.compile(
     r"of|than|times|plus|minus|by|over|from|per|twice|double|triple|half|thrice|choose|mod"
     r"|modulo|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|lg|exp|gcd|lcm|max|min|det"
@@ -222,8 +222,7 @@ def _begins_behind(text: str, tokens: list[_Token], place: int) -> bool:
         return False
     if behind.text == "a":  # "= 60 a month"
         return place + 1 < len(tokens) and _is_prose(tokens[place + 1])
-    other = behind.text.lower() in OTHER_VALUE or is_numeral(behind.text)
-    return _is_prose(behind) and not other
+    return _is_prose(behind) and not makes_another_value(behind.text)
 
 
 def _holds(left: _Side, right: _Side, approximate: bool) -> bool | None:
