@@ -12,6 +12,8 @@ from exgrpo.records import Recorder
 from pipeline.analyse import analyse
 from pipeline.figures import draw_figures
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "docs" / "screenshots.py"
 

@@ -15,6 +15,8 @@ from lakes import hostile
 
 from pipeline.demo import open_demo
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 SCREENS = sorted(path.stem for path in (ROOT / "app" / "screens").glob("[a-z]*.py"))
 PHONE = {"width": 390, "height": 844}

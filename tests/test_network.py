@@ -16,6 +16,8 @@ from lake_fixture import DemoResults
 from analysis.theme import PLOT_CONFIG
 from app.components.figure import SELECTING
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 SCREENS = sorted(path.stem for path in (ROOT / "app" / "screens").glob("[a-z]*.py"))
 OWN_SCHEMES = ("data", "blob")  # made by the page itself

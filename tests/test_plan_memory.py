@@ -25,6 +25,8 @@ from exgrpo.plan.shape import shape_from
 from exgrpo.policy import HEAD_LOGITS
 from exgrpo.settings import RunSettings
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 TOLERANCE = 0.25  # of what an update was measured to take
 ROWS, LENGTH = 2, 50
@@ -104,7 +106,6 @@ def peak_of_the_head(way: str, tokens: int) -> float:
     return float(done.stdout.split()[3].replace(",", ""))
 
 
-@pytest.mark.slow
 def test_the_head_takes_no_more_memory_for_more_tokens_with_gradient() -> None:
     """Traps 57 and 58: measured over forward and backward, beside the plain way."""
     few, many = (peak_of_the_head("ours", tokens) for tokens in (200, 1000))
@@ -112,7 +113,6 @@ def test_the_head_takes_no_more_memory_for_more_tokens_with_gradient() -> None:
     assert peak_of_the_head("plain", 1000) > 3 * many
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recomputed", [False, True])
 @pytest.mark.parametrize("model", MODELS)
 def test_an_update_takes_what_was_planned(model: str, recomputed: bool) -> None:

@@ -19,6 +19,8 @@ from working_folder import ROOT, SMOKE, edit, exgrpo, project
 from exgrpo.studies import load_study
 from exgrpo.tables.manifest import attempts, live_parts
 
+pytestmark = pytest.mark.slow
+
 
 def wait_until(
     reached: Callable[[], bool], process: subprocess.Popen[str], limit: float = 120
@@ -128,7 +130,6 @@ def test_a_sigterm_to_the_whole_job_passes_the_pipe_of_the_rule(folder: Path) ->
     assert (folder / "log").read_text() == printed
 
 
-@pytest.mark.slow
 def test_o33_reproduce_told_to_end_saves_and_snakemake_tries_a_preempted_run_again(
     tmp_path: Path,
 ) -> None:

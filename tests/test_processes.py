@@ -16,6 +16,8 @@ from together import evaluate, printed, several, together, train, train_broken, 
 from exgrpo.hardware import CPU
 from exgrpo.tables.manifest import live_parts
 
+pytestmark = pytest.mark.slow
+
 # What rounding may come to: in the log, whose floats are float32, and in the weights after a run.
 SINGLE, DOUBLE = (1e-4, 1e-5), (1e-6, 1e-10)
 
@@ -33,7 +35,6 @@ STUDIES: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     # Trap 32: every row is cut off and wrong, so that there is nothing to learn from.
     "no signal": ("exgrpo", {"rollout": {"max_new_tokens": 1}, "training": {"steps": 3}}),
 }
-SLOW = pytest.mark.slow
 SIX = {"steps": 6, "checkpoint_every": 2, "dtype": "float64"}
 
 
@@ -59,15 +60,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, able_folder: str) -> Any:
 
 
 @pytest.mark.parametrize("weights", ["replicated", "sharded"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "float32",
-        "float64",
-        "clipped",
-        *(pytest.param(name, marks=SLOW) for name in ("no bonus", "remix", "dynamic")),
-    ],
-)
+@pytest.mark.parametrize("name", ["float32", "float64", "clipped", "no bonus", "remix", "dynamic"])
 def test_two_processes_come_to_the_same_log_and_weights_as_one(
     alone: Any, able_folder: str, tmp_path: Path, name: str, weights: str
 ) -> None:
@@ -177,7 +170,6 @@ RESUMES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["told", "killed"])
 @pytest.mark.parametrize("number", range(len(RESUMES)))
 def test_a_checkpoint_of_one_kind_of_hardware_is_gone_on_from_on_another(

@@ -30,6 +30,8 @@ from exgrpo.rollout.prefill import prefill
 from exgrpo.scorer import FILLER, Scorer, dropouts, score_sequences
 from pipeline import launch
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"steps": 6, "checkpoint_every": 2, "dtype": "float64"}
 TWO_NODES = Hardware(title="test", nodes=2, gpus=8, processes=8)
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "gpu[03-04]", "SLURM_NODEID": "1"}
@@ -176,7 +178,6 @@ def fail_in_reporting(error: Exception, file: Path) -> None:
 # How it ends
 
 
-@pytest.mark.slow
 def test_sigterm_to_the_command_saves_the_step_and_one_process_goes_on(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, able_folder: str
 ) -> None:
@@ -201,7 +202,6 @@ def test_sigterm_to_the_command_saves_the_step_and_one_process_goes_on(
     require_alike(run, run_folder(alone), 1e-6, 1e-10)
 
 
-@pytest.mark.slow
 def test_one_process_killed_or_ctrl_c_ends_all_and_leaves_no_orphan(folder: Path) -> None:
     run = run_folder(folder)
     for end in ("kill", "interrupt"):
@@ -225,7 +225,6 @@ def test_one_process_killed_or_ctrl_c_ends_all_and_leaves_no_orphan(folder: Path
             )
 
 
-@pytest.mark.slow
 def test_a_mistake_is_told_once_with_exit_code_2(folder: Path) -> None:
     (folder / "results/small/questions/done.json").unlink()
     done = exgrpo(folder, *on(folder, "two")[3:])
@@ -233,7 +232,6 @@ def test_a_mistake_is_told_once_with_exit_code_2(folder: Path) -> None:
     assert done.stderr.count("error: ") == 1 and "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_two_launchers_on_one_machine_meet_as_two_nodes_do(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, able_folder: str
 ) -> None:

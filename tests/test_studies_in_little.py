@@ -26,6 +26,8 @@ from exgrpo.prompts import prompt_ids
 from exgrpo.questions import Question
 from exgrpo.studies import Study, load_study
 
+pytestmark = pytest.mark.slow
+
 MAIN = "qwen2.5-math-7b"
 # What is smaller than in the file; nothing else of it is touched.
 SIZES: dict[str, Any] = {
@@ -152,7 +154,6 @@ def check_training(folder: Path, study: Study, tokenizer: PreTrainedTokenizerFas
         assert shown.endswith("<think>\n" if settings.grading.think else "step by step.")
 
 
-@pytest.mark.slow
 def test_llama_base_trains_from_the_hubs_cache_with_the_bare_prompt(tmp_path: Path) -> None:
     """Replay is on from the first step."""
     study = prepare(tmp_path, "llama-3.1-8b")
@@ -167,7 +168,6 @@ def test_llama_base_trains_from_the_hubs_cache_with_the_bare_prompt(tmp_path: Pa
     assert json.loads((trained / "run.json").read_text())["hardware"].endswith(" 1 threads")
 
 
-@pytest.mark.slow
 def test_the_main_study_runs_to_its_report(tmp_path: Path) -> None:
     """By `exgrpo reproduce`: nine benchmarks, 32 answers a question where the paper takes them."""
     study = prepare(tmp_path, MAIN)

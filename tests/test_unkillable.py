@@ -13,6 +13,8 @@ from test_trainer import final_weights, read
 
 from exgrpo.tables.manifest import live_parts
 
+pytestmark = pytest.mark.slow
+
 KILLS = 30
 
 
@@ -59,7 +61,6 @@ def test_the_log_of_the_unbroken_run_has_what_a_kill_could_harm(unbroken: Path) 
     assert {"candidates", "experience", "evaluations", "vocabulary"} <= tables(unbroken).keys()
 
 
-@pytest.mark.slow
 def test_killed_at_thirty_random_moments_it_ends_like_an_unbroken_run(
     able_folder: str, unbroken: Path, tmp_path: Path
 ) -> None:

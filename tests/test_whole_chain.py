@@ -20,6 +20,8 @@ from working_folder import ROOT, SMOKE, append, edit, exgrpo, planned_jobs, proj
 
 from exgrpo.studies import load_study
 
+pytestmark = pytest.mark.slow
+
 
 def lake_rows(folder: Path) -> dict[str, int]:
     """Rows of every table and entry, as the lake's entries list them."""
@@ -41,7 +43,6 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_smoke_ends_with_every_artefact(unbroken: Path) -> None:
     study = load_study("smoke", unbroken / "config")
     results = unbroken / "results"
@@ -82,14 +83,12 @@ def nothing_is_done(folder: Path, *options: str) -> bool:
     return "Nothing to be done" in done.stderr and times() == before
 
 
-@pytest.mark.slow
 def test_o35_a_second_call_does_nothing(unbroken: Path) -> None:
     assert nothing_is_done(unbroken)
     assert nothing_is_done(unbroken, "--finished")
     assert nothing_is_done(unbroken, "--hardware", "two-processes")
 
 
-@pytest.mark.slow
 def test_what_is_finished_is_reported_and_the_rest_goes_on(unbroken: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(unbroken, tmp_path / "partial", symlinks=True))
     append(folder / SMOKE, "companions: [other]")  # none of its runs is finished: left out
@@ -124,7 +123,6 @@ def test_what_is_finished_is_reported_and_the_rest_goes_on(unbroken: Path, tmp_p
     assert nothing_is_done(folder, "--finished")
 
 
-@pytest.mark.slow
 def test_a_run_is_not_trained_before_the_run_it_needs(unbroken: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(unbroken, tmp_path / "needs", symlinks=True))
     edit(folder / SMOKE, "[on_policy, exgrpo]", "[rlep, continual, on_policy]")
@@ -146,7 +144,6 @@ def test_a_run_is_not_trained_before_the_run_it_needs(unbroken: Path, tmp_path: 
         assert rows[arm]["started"] >= rows["on_policy"]["finished"]
 
 
-@pytest.mark.slow
 def test_a_changed_setting_makes_anew_only_what_depends_on_it(
     unbroken: Path, tmp_path: Path
 ) -> None:
@@ -161,7 +158,6 @@ def test_a_changed_setting_makes_anew_only_what_depends_on_it(
     assert jobs["questions"] == 1, "the base model's tokenizer makes the prompts"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "made_anew"),
     [
@@ -189,7 +185,6 @@ def test_a_changed_ledger_query_or_template_makes_anew_what_shows_it(
     assert plan().keys() - {"all", "total"} == made_anew
 
 
-@pytest.mark.slow
 def test_o31_an_interrupted_and_a_killed_run_end_like_an_unbroken_one(
     unbroken: Path, tmp_path: Path
 ) -> None:
