@@ -1,12 +1,12 @@
 """Wrong rewards that an adversary found, each with answers beside it that must stay right."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
+from judged import misjudged
 
 from exgrpo import answers
-from exgrpo.grading import Answer, Grader
+from exgrpo.grading import Grader
 
 _NO_UNITS = """
 double doubled twice triple halved negative bn grand gross tens never
@@ -303,19 +303,11 @@ PAIRS = {
 }
 
 
-@pytest.fixture(scope="module")
-def grader() -> Iterator[Grader]:
-    with Grader(workers=1) as grader:
-        yield grader
-
-
 @pytest.mark.parametrize("shown", PAIRS)
 @pytest.mark.parametrize("right", [True, False])
 def test_rewards(shown: str, right: bool, grader: Grader) -> None:
     pairs = PAIRS[shown][0 if right else 1]
-    found = grader.grade_all([Answer(gold, rf"\boxed{{{answer}}}") for gold, answer in pairs])
-    wrong = [pair for pair, each in zip(pairs, found, strict=True) if each.correct is not right]
-    assert not wrong
+    assert not misjudged(grader, pairs, right)
 
 
 @pytest.mark.parametrize(

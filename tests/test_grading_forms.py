@@ -1,11 +1,10 @@
 """Answers in other clothes: LaTeX without braces, units, separators, characters, bare boxes."""
 
-from collections.abc import Iterator
-
 import pytest
+from judged import misjudged
 
 from exgrpo import answers
-from exgrpo.grading import Answer, Grader, grade
+from exgrpo.grading import Grader, grade
 
 # What is shown: pairs of a gold and answers equal to it, and of answers that are not.
 FORMS: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {
@@ -181,19 +180,11 @@ FORMS: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def grader() -> Iterator[Grader]:
-    with Grader(workers=1) as grader:
-        yield grader
-
-
 @pytest.mark.parametrize("shown", FORMS)
 @pytest.mark.parametrize("right", [True, False])
 def test_forms(shown: str, right: bool, grader: Grader) -> None:
     pairs = [(gold, other) for gold, others in FORMS[shown][not right].items() for other in others]
-    found = grader.grade_all([Answer(gold, rf"\boxed{{{other}}}") for gold, other in pairs])
-    wrong = [pair for pair, each in zip(pairs, found, strict=True) if each.correct is not right]
-    assert not wrong
+    assert not misjudged(grader, pairs, right)
 
 
 @pytest.mark.parametrize(

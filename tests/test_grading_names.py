@@ -6,6 +6,7 @@ A line is a gold and an answer, with `<-` between.
 import time
 
 import pytest
+from judged import misjudged
 
 from exgrpo import grading
 from exgrpo.grading import Answer, Grader
@@ -100,8 +101,7 @@ x+2 <- x+1=y
 @pytest.mark.parametrize(("lines", "right"), [(RIGHT, True), (WRONG, False)])
 def test_rewards(lines: str, right: bool, grader: Grader) -> None:
     pairs = [line.split(" <- ") for line in lines.strip().splitlines()]
-    found = grader.grade_all([Answer(gold, rf"\boxed{{{answer}}}") for gold, answer in pairs])
-    assert not [p for p, each in zip(pairs, found, strict=True) if each.correct is not right]
+    assert not misjudged(grader, pairs, right)
 
 
 @pytest.mark.parametrize(

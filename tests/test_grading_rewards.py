@@ -1,13 +1,13 @@
 """Answers that once earned a wrong reward, or lost one: equality, choices, statements."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
+from judged import misjudged
 
 from exgrpo import algebra, answers, equality, latex, normal_form
 from exgrpo.errors import UserError
-from exgrpo.grading import Answer, Grader, check_gold, grade
+from exgrpo.grading import Grader, check_gold, grade
 
 EQUAL = [
     # Upper and lower case are two symbols, in any order of terms.
@@ -124,19 +124,11 @@ UNEQUAL = [
 ]
 
 
-@pytest.fixture(scope="module")
-def grader() -> Iterator[Grader]:
-    with Grader(workers=1) as grader:
-        yield grader
-
-
 @pytest.mark.parametrize(
     ("pairs", "right"), [(EQUAL, True), (UNEQUAL, False)], ids=["equal", "unequal"]
 )
 def test_rewards(pairs: list[tuple[str, str]], right: bool, grader: Grader) -> None:
-    found = grader.grade_all([Answer(gold, rf"\boxed{{{answer}}}") for gold, answer in pairs])
-    wrong = [pair for pair, each in zip(pairs, found, strict=True) if each.correct is not right]
-    assert not wrong
+    assert not misjudged(grader, pairs, right)
 
 
 @pytest.mark.parametrize(
