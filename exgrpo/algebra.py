@@ -82,17 +82,12 @@ def compare(gold: str, answer: str) -> tuple[bool, str]:
     return right, reasons.MATH_VERIFY if reasons.MATH_VERIFY in seen else reasons.ALGEBRA
 
 
-def decide(gold: str, answer: str) -> bool:
-    """Whether two scalars or equations in normal form are equal as mathematics.
+def _decided(gold: str, answer: str) -> tuple[bool, str]:
+    """Whether two scalars or equations in normal form are equal, and what decided it.
 
     What cannot be read or decided is not equal. May raise MemoryError or RecursionError, or run
     for ever, on an answer made to do so.
     """
-    return _decided(gold, answer)[0]
-
-
-def _decided(gold: str, answer: str) -> tuple[bool, str]:
-    """A verdict and what decided it."""
     settled = equality.exact(gold, answer)
     if settled is not None:
         return settled, reasons.ALGEBRA

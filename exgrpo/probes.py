@@ -58,9 +58,8 @@ def value(side: sympy.Expr, at: Point, digits: int) -> sympy.Expr:
     """What a formula is at a point; not a finite number where it is none there."""
     if all(number.is_Integer for number in at.values()):  # 0/0 is seen only in exact numbers
         return sympy.N(side.subs(at), digits)
-    return side.evalf(
-        digits, subs=at
-    )  # powers of exact fractions would take a hundred times as long
+    # Powers of exact fractions would take a hundred times as long.
+    return side.evalf(digits, subs=at)
 
 
 def is_real(sides: list[sympy.Expr], at: Point) -> bool:
